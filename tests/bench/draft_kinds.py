@@ -15,10 +15,9 @@ import statistics
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from app.engine.draft_model import HiddenDrafter
 from app.engine.fixed import FixedDrafting, NoDrafting
@@ -33,53 +32,12 @@ from app.llama.params import ModelParams
 from app.llama.sampler import SamplerChain
 from tests.bench.peer import LlamaServer
 from tests.llama.params import pair_params
-from tests.llama.tiny_heads import (
-    TINY,
-    Size,
-    write_chain,
-    write_dense_mtp,
-    write_dflash,
-    write_dflash2,
-    write_dspark,
-    write_eagle3,
-    write_gemma4,
-    write_gemma4_mtp,
-    write_mtp,
-    write_mtp_alone,
-    write_target,
-)
+from tests.llama.tiny_heads import KINDS, TINY, Size
 
-Writer = Callable[[Path, Size], Path]
 REAL = Size(n_heads=16, head=64, forward=4096, n_vocab=65_536, n_repeats=3, quantized=True)
 N_CTX = 1024
 _REST_S = 0.05
 """Seconds for which idle threads of the other program may still spin."""
-
-
-def _reduced(path: Path, size: Size) -> Path:
-    return write_eagle3(path, size, d2t=[*range(2, size.n_vocab, 3)])
-
-
-def write_reduced_dspark(path: Path, size: Size) -> Path:
-    """Write a DSpark block that drafts behind the last token, from a third of the vocabulary, without confidence."""
-    causal: dict[str, Any] = {"dflash__sample_from_anchor": False, "dflash__attention__causal": True}
-    return write_dspark(path, size, d2t=[*range(2, size.n_vocab, 3)], confidence=False, **causal)
-
-
-KINDS: dict[str, tuple[str, Writer, Writer | None]] = {
-    "mtp-hybrid": ("draft-mtp", write_mtp, None),
-    "mtp-dense": ("draft-mtp", write_dense_mtp, None),
-    "mtp-chained": ("draft-mtp", write_chain, None),
-    "mtp-alone": ("draft-mtp", write_dense_mtp, write_mtp_alone),
-    "gemma4": ("draft-mtp", write_gemma4, write_gemma4_mtp),
-    "eagle3": ("draft-eagle3", write_target, write_eagle3),
-    "eagle3-reduced": ("draft-eagle3", write_target, _reduced),
-    "dflash": ("draft-dflash", write_target, write_dflash),
-    "dflash2": ("draft-dflash", write_target, write_dflash2),
-    "dspark": ("draft-dspark", write_target, write_dspark),
-    "dspark-reduced": ("draft-dspark", write_target, write_reduced_dspark),
-}
-"""Names of llama-server's drafting, and writers of the target and of the draft in a file of its own."""
 
 
 class ForcedDrafting(FixedDrafting):
@@ -154,11 +112,9 @@ def server_answer(server: LlamaServer, plan: Plan, prompt: Sequence[int]) -> dic
 
 def compare(name: str, size: Size, folder: Path, plan: Plan) -> None:
     """Print a line for one kind."""
-    kind, write, write_draft = KINDS[name]
     if name == "mtp-hybrid":
         size = replace(size, n_repeats=2 * size.n_repeats)
-    target = write(folder / "target.gguf", size)
-    draft = write_draft(folder / "draft.gguf", size) if write_draft is not None else None
+    target, draft = KINDS[name].write(folder, size)
     model = ModelParams(load_mtp=draft is None)
     params = pair_params(target, draft, n_threads=plan.n_threads, n_ctx=N_CTX, model=model)
     pair = NativePair(params, CancelFlag(), lambda *_: True)
@@ -167,7 +123,8 @@ def compare(name: str, size: Size, folder: Path, plan: Plan) -> None:
     plan = replace(plan, n_max=min(plan.n_max, drafter.longest))
     prompt = [2 + 37 * i % 250 for i in range(150)]
     rates = ",".join("1" if i < plan.n_accepted else "0" for i in range(plan.n_max))
-    extra: list[object] = ["--spec-type", kind, "--spec-draft-n-max", plan.n_max, "--spec-draft-p-min", 0]
+    extra: list[object] = ["--spec-type", KINDS[name].server, "--spec-draft-n-max", plan.n_max]
+    extra += ["--spec-draft-p-min", 0]
     extra += ["--spec-synth-rates", rates, *(["-md", draft] if draft is not None else [])]
     ratios, ours, theirs, plain, outside, drafting = [], [], [], [], [], []
     with LlamaServer(plan.server, target, plan.n_threads, N_CTX, extra) as server:
@@ -204,7 +161,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--server", type=Path, required=True, help="llama-server of the same llama.cpp source")
     parser.add_argument("--tiny", action="store_true", help="models of 100 kB, where Python decides")
-    parser.add_argument("--kinds", default=",".join(KINDS))
+    parser.add_argument("--kinds", default=",".join(name for name, kind in KINDS.items() if kind.server))
     parser.add_argument("--vocab", type=int, default=REAL.n_vocab)
     parser.add_argument("--n-max", type=int, default=4)
     parser.add_argument("--accepted", type=int, default=2)

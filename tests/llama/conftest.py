@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,13 +14,20 @@ from app.llama.context import Context
 from app.llama.devices import build, devices
 from app.llama.fitting import fit_pair, machine_room
 from app.llama.model import Model
-from app.llama.params import ContextParams
+from app.llama.pair import NativePair
+from app.llama.params import ContextParams, ModelParams
 from app.settings.layers import DEFAULTS
 from app.worker import loading
+from tests.llama.params import pair_params
 from tests.llama.tiny_hybrid import write_granite_hybrid, write_lfm2, write_qwen35
 from tests.llama.tiny_model import write_model
 
 NewContext = Callable[..., Context]
+OpenModel = Callable[..., Model]
+OpenPair = Callable[..., NativePair]
+Load = Callable[..., NativePair]
+WINDOW_ALONE = "window-alone.gguf"
+"""A target of this name has a cache of the sliding window alone."""
 _SHADERS = os.environ.get("MESA_SHADER_CACHE_DIR", str(Path.home() / ".cache" / "tandem-test-shaders"))
 """Folder of compiled shaders; tests get another home."""
 
@@ -76,6 +84,54 @@ def new_context(model: Model) -> Iterator[NewContext]:
 @pytest.fixture
 def context(new_context: NewContext) -> Context:
     return new_context()
+
+
+@pytest.fixture
+def open_model() -> Iterator[OpenModel]:
+    """Return a function that loads a model, and frees it after the test."""
+    made: list[Model] = []
+
+    def load(path: Path, params: ModelParams | None = None) -> Model:
+        made.append(Model(open_model_file(path), params))
+        return made[-1]
+
+    yield load
+    for model in made:
+        model.close()
+
+
+@pytest.fixture
+def open_pair() -> Iterator[OpenPair]:
+    """Return a function that loads a pair, and closes it after the test; its parameters are those of `pair_params`."""
+    made: list[NativePair] = []
+
+    def load(target: Path, draft: Path | None = None, **params: Any) -> NativePair:
+        made.append(NativePair(pair_params(target, draft, **params), CancelFlag(), lambda *_: True))
+        return made[-1]
+
+    yield load
+    for pair in made:
+        pair.close()
+
+
+@pytest.fixture
+def load(open_pair: OpenPair) -> Load:
+    """Return a function that loads a tiny pair whose caches round nothing; `mtp` drafts with the target's layers."""
+
+    def make(target: Path, draft: Path | None = None, *, mtp: bool = False) -> NativePair:
+        settings = {"model.kv_type": "f32", "draft.kv_type": "f32"}
+        settings |= {"model.swa_full": "off"} if target.name == WINDOW_ALONE else {}
+        return open_pair(target, draft, n_ctx=1024, model=ModelParams(load_mtp=mtp), settings=settings)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def pair(demo_target: Path, demo_draft: Path) -> Iterator[NativePair]:
+    """Return the small real model with its draft; their caches may hold any text."""
+    loaded = NativePair(pair_params(demo_target, demo_draft, n_ctx=512), CancelFlag(), lambda *_: True)
+    yield loaded
+    loaded.close()
 
 
 @pytest.fixture

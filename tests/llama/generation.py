@@ -1,89 +1,62 @@
-"""Run the engine on real contexts."""
+"""Run the engine on native pairs."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+import random
+from collections.abc import Iterator, Sequence
 
-from app.engine.cache import TokenCache
-from app.engine.draft_model import ModelDrafter
-from app.engine.events import Step
-from app.engine.fixed import FixedDrafting, NoDrafting
+from app.engine.draft_source import DraftSource
+from app.engine.events import DraftLost, Step
+from app.engine.fixed import FixedDrafting
 from app.engine.generator import Generator, Request
-from app.engine.interfaces import Logits
-from app.engine.types import DraftParams, FinishReason, SamplingParams
+from app.engine.interfaces import Logits, Strategy
+from app.engine.types import Draft, DraftParams, SamplingParams
 from app.llama.context import Context
-from app.llama.model import Model
-from app.llama.sampler import SamplerChain
+from app.llama.pair import NativePair
+from tests.llama.tiny_heads import N_VOCAB
 
 GREEDY = SamplingParams(temperature=0)
 NEAR_TIE = 0.2
 """Logits of one token evaluated alone and in a batch differ by less than this on any backend."""
 
 
-@dataclass
-class Run:
-    """Tokens, steps and end of an answer."""
-
-    tokens: list[int] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
-    finish: FinishReason | None = None
-    samples: int = 0
-
-
-class Machine:
-    """A target and perhaps a draft, with their caches."""
-
-    def __init__(self, target: Context, draft: Context | None = None) -> None:
-        self.context = target
-        self.target = TokenCache(target)
-        self.model: Model = target.model
-        self.draft = TokenCache(draft) if draft is not None else None
-        self.drafter = (
-            ModelDrafter(self.draft, self.model.n_vocab, self.model.is_end) if self.draft is not None else None
-        )
-
-    def answer(
-        self,
-        prompt: Sequence[int],
-        max_tokens: int | None = 24,
-        *,
-        drafting: DraftParams | None = None,
-        sampling: SamplingParams = GREEDY,
-        is_end: Callable[[int], bool] | None = None,
-    ) -> Run:
-        run = Run()
-        chain = _Counting(SamplerChain(self.context, sampling))
-        plain = self.drafter is None or drafting is None
-        strategy = NoDrafting() if plain else FixedDrafting(self.drafter, drafting)  # type: ignore[arg-type]
-        generator = Generator(self.target, strategy, chain)
-        request = Request(prompt, is_end or self.model.is_end, max_tokens, lambda *_: None)
-        for event in generator.run(request):
-            if isinstance(event, Step):
-                run.tokens += event.tokens
-                run.steps.append(event)
-        chain.close()
-        run.finish = generator.finish
-        run.samples = chain.samples
-        return run
+def events_of(
+    pair: NativePair, strategy: Strategy, prompt: Sequence[int], n_tokens: int, sampling: SamplingParams = GREEDY
+) -> tuple[list[object], Generator]:
+    """Return the events of an answer of so many tokens, and the generator that has made it."""
+    chain = pair.new_sampler(sampling)
+    generator = Generator(pair.target, strategy, chain)
+    request = Request(prompt, lambda token: False, n_tokens, lambda *_: None)
+    events: list[object] = list(generator.run(request))
+    chain.close()
+    return events, generator
 
 
-class _Counting:
-    def __init__(self, chain: SamplerChain) -> None:
-        self._chain = chain
-        self.samples = 0
-        self.begin = chain.begin
-        self.close = chain.close
+def answer(
+    pair: NativePair, strategy: Strategy, prompt: Sequence[int], n_tokens: int, sampling: SamplingParams = GREEDY
+) -> tuple[list[int], list[Step]]:
+    """Return the tokens and the steps of an answer in which no draft fails."""
+    events, _ = events_of(pair, strategy, prompt, n_tokens, sampling)
+    assert not [event for event in events if isinstance(event, DraftLost)]
+    steps = [event for event in events if isinstance(event, Step)]
+    return [token for step in steps for token in step.tokens], steps
 
-    @property
-    def native_ns(self) -> int:
-        return self._chain.native_ns
 
-    def sample(self, row: int) -> int:
-        self.samples += 1
-        return self._chain.sample(row)
+class Oracle(FixedDrafting):
+    """Let a source draft, and submit as many tokens of the known answer to a prompt, a share of them wrong."""
+
+    def __init__(self, source: DraftSource, params: DraftParams, text: Sequence[int], wrong: float) -> None:
+        super().__init__(source, params)
+        self._source, self._text, self._wrong = source, text, wrong
+        self._random = random.Random(7)
+
+    def propose(self, sequence: Sequence[int], limit: int) -> Draft:
+        n = len(super().propose(sequence, limit))
+        known = self._text[len(sequence) : len(sequence) + n]
+        tokens = tuple(t if self._random.random() >= self._wrong else (t + 7) % N_VOCAB for t in known)
+        return Draft.of(self._source.kind, tokens, (0.5,) * len(tokens))
 
 
 def rows_alone(context: Context, tokens: Sequence[int], first: int) -> Iterator[Logits]:
-    """The logits after each token from `first` on, every one evaluated by itself in a fresh cache."""
+    """Yield the logits after each token from `first` on, every one evaluated by itself in a fresh cache."""
     context.clear()
     if first:
         context.decode(tokens[:first], 0)

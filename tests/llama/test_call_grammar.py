@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +12,16 @@ import pytest
 from app.core.errors import UsageError
 from app.engine.text.call_format import CallFormat, Values
 from app.engine.text.call_formats import FORMATS, HERMES
-from app.engine.types import Guidance, SamplingParams
+from app.engine.types import Guidance
 from app.llama import matcher
 from app.llama.call_grammar import call_grammar, call_guidance
-from app.llama.cancel import CancelFlag
 from app.llama.json_schema import schema_rule
 from app.llama.pair import NativePair
 from tests.engine.text import reading
 from tests.engine.text.reading import read
+from tests.llama.conftest import OpenPair
+from tests.llama.generation import GREEDY
 from tests.llama.gguf_files import I32, STRING, Array
-from tests.llama.params import pair_params
 from tests.llama.tiny_model import CONTROL, NORMAL, SPECIALS, byte_letters
 
 pytestmark = pytest.mark.native
@@ -315,17 +315,8 @@ def nested(levels: int) -> dict[str, Any]:
 # Tokens of a model
 
 
-@pytest.fixture(scope="module")
-def pair(demo_target: Path) -> Iterator[NativePair]:
-    loaded = NativePair(pair_params(demo_target, None, n_threads=1, n_ctx=512), CancelFlag(), lambda *_: True)
-    yield loaded
-    loaded.close()
-
-
 def test_an_optional_call_is_constrained_from_its_mark_on(pair: NativePair) -> None:
-    sampler = pair.new_sampler(
-        SamplingParams(temperature=0), pair.call_guidance([LOOK_UP], Guidance(), must_call=False)
-    )
+    sampler = pair.new_sampler(GREEDY, pair.call_guidance([LOOK_UP], Guidance(), must_call=False))
     text = [*pair.tokenize("Let me look. "), *pair.model.tokenize("<|im_start|> <tool_call>\n{", parse_special=True)]
     name = list(pair.tokenize('"name": "look_up", "arguments": {"text": "a'))
     assert sampler.n_allowed([*text, *name]) == len(text) + len(name)
@@ -338,7 +329,7 @@ def test_a_schema_applies_to_an_answer_without_calls(pair: NativePair) -> None:
     asked = Guidance(schema={"type": "object", "properties": {"town": TEXT}}, ignores_end=True)
     optional, required = (pair.call_guidance([LOOK_UP], asked, must_call=must_call) for must_call in (False, True))
     for guidance, is_answer in ((optional, True), (required, False), (asked, True)):
-        sampler = pair.new_sampler(SamplingParams(temperature=0), guidance)
+        sampler = pair.new_sampler(GREEDY, guidance)
         answer = pair.tokenize('{"town": "R')
         assert (sampler.n_allowed(answer) == len(answer)) is is_answer
         call = pair.tokenize('<tool_call>\n{"name": "look_up"')
@@ -367,7 +358,9 @@ def test_a_schema_that_is_nested_too_deeply_is_an_error_or_frees_its_tool(pair: 
 
 @pytest.mark.parametrize("name", ["kimi-k2", "glm", "deepseek-r1", "gemma4", "mistral-id", "gpt-oss", "kimi-k3"])
 @pytest.mark.parametrize("must_call", [True, False], ids=["required", "optional"])
-def test_marks_may_be_control_tokens(tiny: Callable[..., Path], name: str, must_call: bool) -> None:
+def test_marks_may_be_control_tokens(
+    tiny: Callable[..., Path], open_pair: OpenPair, name: str, must_call: bool
+) -> None:
     form = by_name(name)
     text = written(form, ("look_up", {**ARGUMENTS, "text": HTML}))
     source = " ".join((form.call, form.calls, *(form.argument.texts if form.argument is not None else ())))
@@ -378,16 +371,15 @@ def test_marks_may_be_control_tokens(tiny: Callable[..., Path], name: str, must_
         tokenizer__ggml__token_type=Array(I32, types),
         tokenizer__chat_template="{{ messages }} tools " + " ".join(form.signs),
     )
-    loaded = NativePair(pair_params(file, None, n_threads=1, n_ctx=64), CancelFlag(), lambda *_: True)
+    loaded = open_pair(file, n_ctx=64)
     model = loaded.model
     guidance = call_guidance(model, form, TOOLS, Guidance(), must_call=must_call)
     for one, is_right in ((text, True), (text.replace("look_up", "look_at"), False), (HTML, not must_call)):
         answered = model.tokenize(("" if must_call else "Hi ") + one, parse_special=True)
-        sampler = loaded.new_sampler(SamplingParams(temperature=0), guidance)
+        sampler = loaded.new_sampler(GREEDY, guidance)
         expected = [*answered, 0] if not model.is_end(answered[-1]) else answered
         assert (sampler.n_allowed(expected) == len(expected)) is is_right, one
         sampler.close()
-    loaded.close()
 
 
 def control_texts(source: str) -> list[str]:

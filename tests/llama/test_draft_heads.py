@@ -2,9 +2,8 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,28 +19,24 @@ from app.engine.auto.strategy import AutomaticDrafting
 from app.engine.draft_model import HiddenDrafter
 from app.engine.events import DraftLost, Step
 from app.engine.fixed import FixedDrafting, NoDrafting
-from app.engine.generator import Generator, Request
 from app.engine.interfaces import Judge, Rows, StepResult, Strategy, Verdict
-from app.engine.sources import Source
 from app.engine.types import AutoDraft, Draft, DraftParams, Guidance, SamplingParams
 from app.llama import draft_heads
-from app.llama.cancel import CancelFlag
 from app.llama.mtp_chain import MtpChain
 from app.llama.pair import NativePair
-from app.llama.params import ModelParams
 from app.models.model_names import known_as
 from app.worker.request import AnswerRequest
-from tests.bench.draft_kinds import write_reduced_dspark
 from tests.compare.runs import finish as finish_sampled
 from tests.compare.test_drafts import result as finish
-from tests.llama import tiny_heads
+from tests.llama import generation
+from tests.llama.conftest import WINDOW_ALONE, Load
+from tests.llama.generation import Oracle
 from tests.llama.gguf_files import I32, Array
-from tests.llama.params import pair_params
 from tests.llama.tiny_heads import (
     BLOCK,
     CANDIDATES,
+    KINDS,
     N_VOCAB,
-    TINY,
     write_dflash,
     write_dflash2,
     write_dspark,
@@ -56,35 +51,8 @@ PROMPT = [2 + 37 * i % 250 for i in range(150)]
 N_TOKENS = 300
 FIXED = DraftParams(5, 0, 0.0)
 REDUCED = [*range(2, N_VOCAB, 3)]
-MTP: dict[str, Callable[..., Path]] = {
-    "mtp-hybrid": tiny_heads.write_mtp,
-    "mtp-dense": tiny_heads.write_dense_mtp,
-    "chain-step35": tiny_heads.write_chain,
-    "chain-hy_v3": partial(tiny_heads.write_chain, architecture="hy_v3"),
-    "chain-mimo2": partial(tiny_heads.write_chain, architecture="mimo2"),
-}
-FILES: dict[str, Callable[[Path], Path]] = {
-    "eagle3": write_eagle3,
-    "eagle3-reduced": lambda path: write_eagle3(path, d2t=REDUCED),
-    "dflash": write_dflash,
-    "dflash2": write_dflash2,
-    "dspark": write_dspark,
-    "dspark-reduced": lambda path: write_reduced_dspark(path, TINY),
-}
-SIDECARS: dict[str, tuple[Callable[..., Path], Callable[..., Path]]] = {
-    "mtp-alone": (tiny_heads.write_dense_mtp, tiny_heads.write_mtp_alone),
-    "gemma4": (tiny_heads.write_gemma4, tiny_heads.write_gemma4_mtp),
-    "gemma4-window": (
-        partial(tiny_heads.write_gemma4, gemma4__attention__sliding_window=32),
-        lambda path: tiny_heads.write_gemma4_mtp(path, **{"gemma4-assistant__attention__sliding_window": 32}),
-    ),
-}
 END = 0
-WINDOW_ALONE = "window-alone.gguf"
-"""A target of this name has a cache of the sliding window alone."""
-TARGETS = {"gemma4-window": WINDOW_ALONE}
-EVERY_KIND = [*MTP, *FILES, *SIDECARS]
-KINDS = [
+EACH_WAY = [
     "mtp-hybrid",
     "chain-step35",
     "eagle3-reduced",
@@ -99,59 +67,26 @@ NewPair = Callable[[], NativePair]
 Inputs = dict[draft_heads.HeadContext, dict[int, tuple[int, Rows]]]
 
 
-def load(target: Path, draft: Path | None = None, *, mtp: bool = False) -> NativePair:
-    params = pair_params(
-        target,
-        draft,
-        n_threads=1,
-        n_ctx=1024,
-        model=ModelParams(load_mtp=mtp),
-        settings={
-            "model.kv_type": "f32",
-            "draft.kv_type": "f32",
-            "model.swa_full": "on" if target.name != WINDOW_ALONE else "off",
-        },
-    )
-    return NativePair(params, CancelFlag(), lambda *_: True)
-
-
-def writers(name: str) -> tuple[Callable[..., Path], Callable[..., Path] | None]:
-    """Return what writes the target and the draft of a kind; None for a draft in the target's file."""
-    return SIDECARS.get(name) or (MTP.get(name, write_target), FILES.get(name))
-
-
-@pytest.fixture(params=KINDS)
-def new_pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NewPair]:
+@pytest.fixture(params=EACH_WAY)
+def new_pair(request: pytest.FixtureRequest, tmp_path: Path, load: Load) -> NewPair:
     """Return a function that loads a pair with draft layers, of several kinds in turn."""
-    made: list[NativePair] = []
-    name, draft = request.param, tmp_path / "draft.gguf"
-    target = tmp_path / TARGETS.get(name, "target.gguf")
-    write, write_draft = writers(name)
-    write(target)
-    if write_draft is not None:
-        write_draft(draft)
+    target, draft = KINDS[request.param].write(tmp_path)
+    if request.param == "gemma4-window":
+        target = target.rename(tmp_path / WINDOW_ALONE)
 
     def make() -> NativePair:
-        made.append(load(target, draft if write_draft is not None else None, mtp=write_draft is None))
-        assert made[-1].drafter is not None
-        assert not made[-1].notices
-        return made[-1]
+        pair = load(target, draft, mtp=draft is None)
+        assert pair.drafter is not None
+        assert not pair.notices
+        return pair
 
-    yield make
-    for pair in made:
-        pair.close()
+    return make
 
 
 def answer(
     pair: NativePair, strategy: Strategy, prompt: Sequence[int] = PROMPT, n_tokens: int = N_TOKENS
 ) -> tuple[list[int], list[Step]]:
-    chain = pair.new_sampler(SamplingParams(temperature=0))
-    request = Request(prompt, lambda token: False, n_tokens, lambda *_: None)
-    events = list(Generator(pair.target, strategy, chain).run(request))
-    chain.close()
-    assert not [event for event in events if isinstance(event, DraftLost)]
-    steps = [event for event in events if isinstance(event, Step)]
-    return [token for step in steps for token in step.tokens], steps
+    return generation.answer(pair, strategy, prompt, n_tokens)
 
 
 def drafter_of(pair: NativePair) -> HiddenDrafter:
@@ -159,27 +94,11 @@ def drafter_of(pair: NativePair) -> HiddenDrafter:
     return pair.drafter
 
 
-class Oracle(FixedDrafting):
-    """Let the layers draft, and submit what the target will choose, with some tokens wrong."""
-
-    def __init__(self, drafter: HiddenDrafter, text: Sequence[int], wrong: float) -> None:
-        super().__init__(drafter, FIXED)
-        self._text = [*PROMPT, *text]
-        self._wrong = wrong
-        self._random = random.Random(7)
-
-    def propose(self, sequence: Sequence[int], limit: int) -> Draft:
-        n = len(super().propose(sequence, limit))
-        known = self._text[len(sequence) : len(sequence) + n]
-        tokens = tuple(t if self._random.random() >= self._wrong else (t + 7) % N_VOCAB for t in known)
-        return Draft.of(Source.MTP, tokens, (0.5,) * len(tokens))
-
-
 def take(depth: int, probability: float) -> Verdict:
     return Verdict.TAKE
 
 
-@pytest.mark.parametrize("new_pair", EVERY_KIND, indirect=True)
+@pytest.mark.parametrize("new_pair", KINDS, indirect=True)
 @pytest.mark.parametrize("wrong", [None, 0.3])
 def test_greedy_text_equals_no_draft_and_the_memory_a_fresh_read(
     new_pair: NewPair, inputs: Inputs, wrong: float | None
@@ -188,7 +107,9 @@ def test_greedy_text_equals_no_draft_and_the_memory_a_fresh_read(
     plain, _ = answer(pair, NoDrafting())
     pair.target.rollback(0)
     drafter = drafter_of(pair)
-    strategy = FixedDrafting(drafter, FIXED) if wrong is None else Oracle(drafter, plain, wrong)
+    strategy = FixedDrafting(drafter, FIXED)
+    if wrong is not None:
+        strategy = Oracle(drafter, FIXED, [*PROMPT, *plain], wrong)
 
     tokens, steps = answer(pair, strategy)
 
@@ -272,13 +193,12 @@ def assert_equals_fresh_read(
     assert len(got) == min(4, head.longest) or got.tokens[-1] == END
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", EACH_WAY)
 def test_sampled_answers_have_the_distribution_of_no_draft(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    tmp_path: Path, load: Load, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    write, write_draft = writers(name)
-    draft = write_draft(tmp_path / "draft.gguf") if write_draft is not None else None
-    target = write(tmp_path / "target.gguf", spread=0.2)
+    _, draft = KINDS[name].write(tmp_path)
+    target = KINDS[name].target(tmp_path / "target.gguf", spread=0.2)
     pair = load(target, draft, mtp=draft is None)
     likely, rng, accepted = range(2, 5), random.Random(5), Counter[int]()
     drafted, observe = HiddenDrafter.draft, FixedDrafting.observe
@@ -305,7 +225,6 @@ def test_sampled_answers_have_the_distribution_of_no_draft(
     assert min(accepted[n] for n in range(3)) > 20, accepted
     assert found.degrees_of_freedom > 8
     assert found.holds, found
-    pair.close()
 
 
 def test_another_turn_an_edit_and_a_branch_keep_the_memory_right(new_pair: NewPair, inputs: Inputs) -> None:
@@ -405,7 +324,7 @@ def test_automatic_drafting_measures_and_stays_lossless(new_pair: NewPair) -> No
     assert pair.info.sources(AutoDraft()) == (pair.info.draft_kind, "ngram")
 
 
-def test_a_block_begins_with_the_last_token(tmp_path: Path) -> None:
+def test_a_block_begins_with_the_last_token(load: Load, tmp_path: Path) -> None:
     """The first token of a block is computed at the first mask: attention decides, not its row."""
     pair = load(write_target(tmp_path / "target.gguf"), write_dflash(tmp_path / "draft.gguf"))
     answer(pair, NoDrafting(), n_tokens=1)
@@ -417,10 +336,9 @@ def test_a_block_begins_with_the_last_token(tmp_path: Path) -> None:
     assert first is not None
     assert np.abs(own - first).max() > 0.1
     assert head.drafted(0)[0] == int(first.argmax())
-    pair.close()
 
 
-def test_scores_of_candidates_depend_on_the_candidate_before(tmp_path: Path) -> None:
+def test_scores_of_candidates_depend_on_the_candidate_before(load: Load, tmp_path: Path) -> None:
     pair = load(write_target(tmp_path / "target.gguf"), write_dflash2(tmp_path / "draft.gguf"))
     answer(pair, NoDrafting(), n_tokens=1)
     draft = drafter_of(pair).draft([*PROMPT, 5], BLOCK - 1, take)
@@ -443,7 +361,6 @@ def test_scores_of_candidates_depend_on_the_candidate_before(tmp_path: Path) -> 
     assert followed == {True, False}
     head.rollback(len(PROMPT))
     assert len(drafter_of(pair).draft([*PROMPT, 5], 7, lambda depth, p: Verdict.TAKE if p > 0.6 else Verdict.DROP)) < 7
-    pair.close()
 
 
 def test_a_draft_is_no_longer_than_a_block_or_a_chain(new_pair: NewPair) -> None:
@@ -456,7 +373,7 @@ def test_a_draft_is_no_longer_than_a_block_or_a_chain(new_pair: NewPair) -> None
 
 
 @pytest.mark.parametrize(("anchor", "causal"), [(True, False), (False, True)])
-def test_a_dspark_block_predicts_its_acceptance(tmp_path: Path, anchor: bool, causal: bool) -> None:
+def test_a_dspark_block_predicts_its_acceptance(load: Load, tmp_path: Path, anchor: bool, causal: bool) -> None:
     changes: dict[str, Any] = {"dflash__sample_from_anchor": anchor, "dflash__attention__causal": causal}
     draft = write_dspark(tmp_path / "draft.gguf", **changes)
     pair = load(write_target(tmp_path / "target.gguf"), draft)
@@ -476,7 +393,6 @@ def test_a_dspark_block_predicts_its_acceptance(tmp_path: Path, anchor: bool, ca
     head.rollback(len(PROMPT))
     head.block(len(PROMPT), 5, 2)
     assert bool(np.allclose(longer, head.logits(BLOCK - n + 1), atol=1e-3)) is causal
-    pair.close()
 
 
 # Failures
@@ -493,10 +409,7 @@ def test_a_failed_batch_costs_the_drafts_but_not_the_answer(new_pair: NewPair, m
         raise ComputeError("The card is gone.")
 
     monkeypatch.setattr(draft_heads.HeadContext, "read", fails)
-    chain = pair.new_sampler(SamplingParams(temperature=0))
-    request = Request(PROMPT, lambda token: False, 30, lambda *_: None)
-    events = list(Generator(pair.target, FixedDrafting(drafter, FIXED), chain).run(request))
-    chain.close()
+    events, _ = generation.events_of(pair, FixedDrafting(drafter, FIXED), PROMPT, 30)
     monkeypatch.setattr(draft_heads.HeadContext, "read", read)
 
     assert [token for event in events if isinstance(event, Step) for token in event.tokens] == plain
@@ -510,7 +423,7 @@ def test_a_failed_batch_costs_the_drafts_but_not_the_answer(new_pair: NewPair, m
 
 
 def test_a_library_without_the_functions_answers_without_a_draft(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def missing(name: str, *_: object) -> None:
         raise AttributeError(name)
@@ -524,14 +437,13 @@ def test_a_library_without_the_functions_answers_without_a_draft(
         [notice] = [text for text in pair.notices if "draft" in text]
         assert "has no function llama_set_embeddings_nextn" in notice
         assert len(answer(pair, NoDrafting(), n_tokens=5)[0]) == 5
-        pair.close()
     with pytest.raises(ModelLoadError):
         draft_heads.symbol("nextn")
 
 
 @pytest.mark.parametrize("kind", ["mtp", "eagle3"])
 def test_the_wait_for_hidden_rows_counts_as_reading_the_prompt(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+    load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     """A GPU returns from a batch before it is computed, so the wait is where its rows are fetched."""
     draft = write_eagle3(tmp_path / "draft.gguf") if kind == "eagle3" else None
@@ -552,7 +464,6 @@ def test_the_wait_for_hidden_rows_counts_as_reading_the_prompt(
     for _ in pair.target.process(PROMPT[:40], lambda: False):
         pass
     seconds = pair.target.seconds_to_read(40)
-    pair.close()
 
     assert seconds is not None
     assert seconds >= 1.0
@@ -590,7 +501,7 @@ WRONG: dict[str, tuple[Callable[[Path], Path], str]] = {
 
 @pytest.mark.usefixtures("trial_loads")
 @pytest.mark.parametrize("name", WRONG)
-def test_a_draft_that_does_not_fit_is_left_out(tmp_path: Path, name: str) -> None:
+def test_a_draft_that_does_not_fit_is_left_out(load: Load, tmp_path: Path, name: str) -> None:
     write, reason = WRONG[name]
     pair = load(write_target(tmp_path / "target.gguf"), write(tmp_path / "draft.gguf"))
     assert pair.drafter is None
@@ -599,10 +510,9 @@ def test_a_draft_that_does_not_fit_is_left_out(tmp_path: Path, name: str) -> Non
     assert reason in notice
     assert pair.info.sources(AutoDraft()) == ("ngram",)
     assert len(answer(pair, NoDrafting(), n_tokens=5)[0]) == 5
-    pair.close()
 
 
-def test_the_mtp_layer_of_the_target_replaces_a_refused_head(tmp_path: Path) -> None:
+def test_the_mtp_layer_of_the_target_replaces_a_refused_head(load: Load, tmp_path: Path) -> None:
     target, head = write_mtp(tmp_path / "target.gguf"), write_eagle3(tmp_path / "draft.gguf")
     pair = load(target, head)
     assert (pair.info.draft_kind, pair.info.sources(AutoDraft())) == ("mtp", ("mtp", "ngram"))
@@ -612,15 +522,13 @@ def test_the_mtp_layer_of_the_target_replaces_a_refused_head(tmp_path: Path) -> 
     plain, _ = answer(pair, NoDrafting(), n_tokens=20)
     pair.target.rollback(0)
     assert answer(pair, FixedDrafting(drafter_of(pair), FIXED), n_tokens=20)[0] == plain
-    pair.close()
 
 
-def test_an_unknown_architecture_is_never_given_to_the_library(tmp_path: Path) -> None:
+def test_an_unknown_architecture_is_never_given_to_the_library(load: Load, tmp_path: Path) -> None:
     """llama.cpp would end the process: it does not output the layer inputs of this target."""
     target = write_target(tmp_path / "target.gguf", general__architecture="llama")
     pair = load(target, write_eagle3(tmp_path / "draft.gguf"))
     assert pair.drafter is not None
-    pair.close()
     from app.models import compatibility
 
     with pytest.MonkeyPatch.context() as patch:
@@ -628,18 +536,16 @@ def test_an_unknown_architecture_is_never_given_to_the_library(tmp_path: Path) -
         pair = load(target, write_eagle3(tmp_path / "draft.gguf"))
     assert pair.drafter is None
     assert "does not output the hidden rows of the architecture llama, which an EAGLE-3 head needs" in pair.notices[0]
-    pair.close()
 
 
-def test_the_memory_of_the_draft_layers_cannot_overflow(tmp_path: Path) -> None:
+def test_the_memory_of_the_draft_layers_cannot_overflow(load: Load, tmp_path: Path) -> None:
     pair = load(write_target(tmp_path / "target.gguf"), write_dflash(tmp_path / "draft.gguf"))
     head = drafter_of(pair)._head
     with pytest.raises(DecodeError, match="full"):
         head.block(1020, 5, 7)
-    pair.close()
 
 
-def test_the_drafts_of_a_pair_are_described(tmp_path: Path) -> None:
+def test_the_drafts_of_a_pair_are_described(load: Load, tmp_path: Path) -> None:
     pair = load(write_mtp(tmp_path / "target.gguf"), mtp=True)
     assert pair.info.draft is not None
     assert (pair.info.draft.name, pair.info.draft_kind) == ("MTP layer in the same file", "mtp")
@@ -647,11 +553,12 @@ def test_the_drafts_of_a_pair_are_described(tmp_path: Path) -> None:
     assert known_as(pair.info.draft.file, pair.info.draft.name) == "MTP layer in the same file"
     assert pair.info.why_no_draft(FIXED) == ""
     assert replace(pair.info, draft=None, draft_kind=None).why_no_draft(FIXED)
-    pair.close()
 
 
 @pytest.mark.parametrize("mtp", [False, True])
-def test_one_kind_replaces_another_beside_the_same_target(tmp_path: Path, inputs: Inputs, mtp: bool) -> None:
+def test_one_kind_replaces_another_beside_the_same_target(
+    load: Load, tmp_path: Path, inputs: Inputs, mtp: bool
+) -> None:
     target = (write_mtp if mtp else write_target)(tmp_path / "target.gguf")
     layers = {"dflash__target_layers": Array(I32, [0, 1])} if mtp else {}
     block = write_dflash(tmp_path / "block.gguf", **layers)
@@ -666,8 +573,6 @@ def test_one_kind_replaces_another_beside_the_same_target(tmp_path: Path, inputs
     assert (tokens, pair.info.draft_kind) == (plain, "mtp" if mtp else "dflash")
     fresh = load(target, second, mtp=mtp)
     assert_equals_fresh_read(inputs, drafter_of(pair), fresh, [*PROMPT, *tokens])
-    for one in (fresh, pair):
-        one.close()
 
 
 def test_draft_layers_are_judged_on_text_of_the_target(new_pair: NewPair) -> None:

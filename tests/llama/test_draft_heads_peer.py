@@ -12,11 +12,13 @@ import pytest
 from app.engine.events import Step
 from app.engine.fixed import FixedDrafting
 from app.engine.generator import Generator, Request
-from app.engine.types import DraftParams, SamplingParams
-from tests.bench.draft_kinds import KINDS, ForcedDrafting, ForcedSampler
+from app.engine.types import DraftParams
+from tests.bench.draft_kinds import ForcedDrafting, ForcedSampler
 from tests.bench.peer import LlamaServer
-from tests.llama.test_draft_heads import PROMPT, answer, drafter_of, load
-from tests.llama.tiny_heads import TINY
+from tests.llama.conftest import Load
+from tests.llama.generation import GREEDY, answer
+from tests.llama.test_draft_heads import PROMPT, drafter_of
+from tests.llama.tiny_heads import KINDS
 
 PEER = Path(os.environ.get("TANDEM_TEST_PEER", Path.home() / ".cache" / "tandem-peer" / "bin" / "llama-server"))
 pytestmark = [
@@ -28,14 +30,7 @@ N_MAX, N_TOKENS = 4, 60
 _CANDIDATE = re.compile(r"draft candidate +0, pos +\d+: +(\d+)")
 
 
-def files(folder: Path, name: str) -> tuple[str, Path, Path | None]:
-    """Return the name of llama-server's drafting, and the files of the target and the draft."""
-    kind, write, write_draft = KINDS[name]
-    draft = write_draft(folder / "draft.gguf", TINY) if write_draft is not None else None
-    return kind, write(folder / "target.gguf", TINY), draft
-
-
-def reply_of(kind: str, target: Path, draft: Path | None, p_min: float, *more: object) -> dict[str, Any]:
+def reply_of(kind: str | None, target: Path, draft: Path | None, p_min: float, *more: object) -> dict[str, Any]:
     extra: list[object] = ["--spec-type", kind, "--spec-draft-n-max", N_MAX, "--spec-draft-p-min", p_min]
     extra += ["-ctk", "f32", "-ctv", "f32", "-ctkd", "f32", "-ctvd", "f32", *more]
     extra += ["-md", draft] if draft is not None else []
@@ -48,17 +43,17 @@ def reply_of(kind: str, target: Path, draft: Path | None, p_min: float, *more: o
 
 
 @pytest.mark.parametrize(("name", "p_min"), [("dflash2", 0.0), ("dflash2", 0.6), ("dspark", 0.0), ("dspark", 0.3)])
-def test_drafts_of_blocks_end_at_the_same_confidence(tmp_path: Path, name: str, p_min: float) -> None:
+def test_drafts_of_blocks_end_at_the_same_confidence(load: Load, tmp_path: Path, name: str, p_min: float) -> None:
     """llama-server does not log the tokens of a DFlash2 block, so it is told to accept them."""
-    kind, target, draft = files(tmp_path, name)
+    kind = KINDS[name]
+    target, draft = kind.write(tmp_path)
     pair = load(target, draft)
-    chain = pair.new_sampler(SamplingParams(temperature=0))
+    chain = pair.new_sampler(GREEDY)
     strategy = ForcedDrafting(drafter_of(pair), DraftParams(N_MAX, 0, p_min))
     request = Request(PROMPT, lambda token: False, N_TOKENS, lambda *_: None)
     events = list(Generator(pair.target, strategy, ForcedSampler(chain, strategy, N_MAX)).run(request))
     chain.close()
-    pair.close()
-    reply = reply_of(kind, target, draft, p_min, "--spec-synth-rates", ",".join(["1"] * N_MAX))
+    reply = reply_of(kind.server, target, draft, p_min, "--spec-synth-rates", ",".join(["1"] * N_MAX))
 
     steps = [event for event in events if isinstance(event, Step)]
     assert [token for step in steps for token in step.tokens] == reply["tokens"]
@@ -67,14 +62,14 @@ def test_drafts_of_blocks_end_at_the_same_confidence(tmp_path: Path, name: str, 
     assert (min(lengths[1:-1]) < N_MAX) is bool(p_min)
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_the_same_tokens_are_proposed_and_accepted(tmp_path: Path, name: str) -> None:
-    kind, target, draft = files(tmp_path, name)
+@pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if kind.server])
+def test_the_same_tokens_are_proposed_and_accepted(load: Load, tmp_path: Path, name: str) -> None:
+    kind = KINDS[name]
+    target, draft = kind.write(tmp_path)
     pair = load(target, draft, mtp=draft is None)
     tokens, steps = answer(pair, FixedDrafting(drafter_of(pair), DraftParams(N_MAX, 0, 0.0)), PROMPT, N_TOKENS)
-    pair.close()
     log = tmp_path / "server.log"
-    reply = reply_of(kind, target, draft, 0.0, "-lv", 10, "--log-file", log)
+    reply = reply_of(kind.server, target, draft, 0.0, "-lv", 10, "--log-file", log)
 
     assert reply["tokens"] == tokens
     if name == "dflash2":

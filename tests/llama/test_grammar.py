@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,21 +13,20 @@ from app.conversations.message import Message, Role
 from app.core.errors import UsageError
 from app.engine.events import Step
 from app.engine.types import AutoDraft, Drafting, Guidance, SamplingParams
-from app.llama.cancel import CancelFlag
 from app.llama.grammar import Grammar
 from app.llama.pair import NativePair
 from app.worker.events import Event, Finished
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
 from tests.engine.text.reading import read
+from tests.llama.conftest import OpenPair
+from tests.llama.generation import GREEDY
 from tests.llama.gguf_files import I32, STRING, Array
-from tests.llama.params import pair_params
 from tests.llama.tiny_model import CONTROL, NORMAL, SPECIALS
 from tests.sampled_distribution import EVERYTHING
 
 pytestmark = pytest.mark.native
 
-GREEDY = SamplingParams(temperature=0)
 DRAWN = SamplingParams(temperature=1.5, seed=3)
 SCHEMA = {
     "type": "object",
@@ -35,13 +34,6 @@ SCHEMA = {
     "required": ["city", "count"],
 }
 TOOL = {"type": "function", "function": {"name": "look_up", "description": "Look something up", "parameters": SCHEMA}}
-
-
-@pytest.fixture(scope="module")
-def pair(demo_target: Path, demo_draft: Path) -> Iterator[NativePair]:
-    loaded = NativePair(pair_params(demo_target, demo_draft, n_threads=1, n_ctx=512), CancelFlag(), lambda *_: True)
-    yield loaded
-    loaded.close()
 
 
 def answered(pair: NativePair, request: AnswerRequest) -> tuple[Finished, list[Event]]:
@@ -111,13 +103,11 @@ def test_brackets_that_would_overflow_a_stack_are_an_error(pair: NativePair) -> 
     Grammar(pair.model, 'root ::= "' + "(" * 20_000 + '"').close()
 
 
-def test_a_grammar_without_a_possible_token_is_an_error(tiny: Callable[..., Path]) -> None:
+def test_a_grammar_without_a_possible_token_is_an_error(tiny: Callable[..., Path], open_pair: OpenPair) -> None:
     tokens, types = [*SPECIALS, "a", "b"], [CONTROL] * len(SPECIALS) + [NORMAL] * 2
     model = tiny(tokenizer__ggml__tokens=Array(STRING, tokens), tokenizer__ggml__token_type=Array(I32, types))
-    loaded = NativePair(pair_params(model, None, n_threads=1, n_ctx=64), CancelFlag(), lambda *_: True)
     with pytest.raises(UsageError, match="allows no token"):
-        answered(loaded, asked(Guidance(grammar='root ::= "z"'), DRAWN))
-    loaded.close()
+        answered(open_pair(model, n_ctx=64), asked(Guidance(grammar='root ::= "z"'), DRAWN))
 
 
 def test_a_biased_token_is_never_or_always_written(pair: NativePair) -> None:

@@ -10,18 +10,17 @@ import pytest
 
 from app.core.errors import DecodeError, Interrupted
 from app.engine.cache import TokenCache
+from app.engine.fixed import FixedDrafting, NoDrafting
 from app.engine.types import AutoDraft, DraftParams
 from app.llama.cancel import CancelFlag
 from app.llama.context import Context
 from app.llama.library import native
 from app.llama.model import Model
-from app.llama.pair import NativePair
 from app.models.gguf import GgufHeader
 from app.models.memory_estimate import N_SNAPSHOTS, ContextShape, estimate_memory, n_saved_states
 from app.models.model_facts import ModelFacts, keeps_snapshots, model_facts
-from tests.llama.conftest import NewContext
-from tests.llama.generation import Machine
-from tests.llama.params import pair_params
+from tests.llama.conftest import NewContext, OpenPair
+from tests.llama.generation import answer
 
 pytestmark = pytest.mark.native
 _SYMBOLS = ("_Z13llm_arch_name8llm_arch", "_Z29llm_arch_supports_rs_rollbackRK8llm_arch")
@@ -157,10 +156,6 @@ def test_a_kept_state_has_the_estimated_size(hybrid: Model, new_context: NewCont
 # Drafts
 
 
-def never(token: int) -> bool:
-    return False
-
-
 def test_a_rolled_back_draft_leaves_no_trace(kept: Model, new_context: NewContext) -> None:
     context, fresh = new_context(of=kept, n_snapshots=N_SNAPSHOTS), new_context(of=kept)
     assert context.n_rollback == N_SNAPSHOTS
@@ -197,13 +192,10 @@ def facts_of(model: Model) -> ModelFacts:
     return model_facts(model.header, file=model.path.name, size=1)
 
 
-def load(target: Path, draft: Path | None) -> NativePair:
-    return NativePair(pair_params(target, draft, n_threads=1, n_ctx=256), CancelFlag(), lambda *_: True)
-
-
-def test_a_pair_drafts_if_the_target_can_roll_back(hybrid: Model, tiny: Callable[..., Path]) -> None:
-    draft = tiny()
-    pair = load(hybrid.path, draft)
+def test_a_pair_drafts_if_the_target_can_roll_back(
+    hybrid: Model, tiny: Callable[..., Path], open_pair: OpenPair
+) -> None:
+    pair = open_pair(hybrid.path, tiny(), n_ctx=256)
     told = [notice for notice in pair.notices if "cannot be rolled back" in notice]
     can = facts_of(hybrid).keeps_snapshots
     assert (pair.target.n_rollback > 0) is can
@@ -217,22 +209,19 @@ def test_a_pair_drafts_if_the_target_can_roll_back(hybrid: Model, tiny: Callable
     widths = pair.memory.costs.snapshot().batch_ns
     assert max(widths) == (1 + N_SNAPSHOTS if can else 1)
     if pair.drafter is not None:
-        machine = Machine(pair._context, pair.draft.context)
-        prompt = PROMPT[:40]
-        plain = machine.answer(prompt, 30, is_end=never)
-        machine.target.rollback(0)
-        drafted = machine.answer(prompt, 30, is_end=never, drafting=DraftParams(16, 0, 0.0))
-        assert drafted.tokens == plain.tokens
-        assert 0 < max(len(step.draft) for step in drafted.steps) <= N_SNAPSHOTS
-    pair.close()
+        plain, _ = answer(pair, NoDrafting(), PROMPT[:40], 30)
+        pair.target.rollback(0)
+        drafted, steps = answer(pair, FixedDrafting(pair.drafter, DraftParams(16, 0, 0.0)), PROMPT[:40], 30)
+        assert drafted == plain
+        assert 0 < max(len(step.draft) for step in steps) <= N_SNAPSHOTS
 
 
-def test_a_draft_model_with_recurrent_state_is_refused(hybrid: Model, tiny: Callable[..., Path]) -> None:
-    target = tiny()
-    pair = load(target, hybrid.path)
+def test_a_draft_model_with_recurrent_state_is_refused(
+    hybrid: Model, tiny: Callable[..., Path], open_pair: OpenPair
+) -> None:
+    pair = open_pair(tiny(), hybrid.path, n_ctx=256)
     assert pair.drafter is None
     assert any("recurrent state cannot be rolled back" in notice for notice in pair.notices)
-    pair.close()
 
 
 @pytest.mark.skipif(not all(hasattr(native._lib, name) for name in _SYMBOLS), reason="not exported by this build")

@@ -2,20 +2,17 @@
 
 import json
 import re
-from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from app.core.errors import UsageError
-from app.engine.types import Guidance, SamplingParams
-from app.llama.cancel import CancelFlag
+from app.engine.types import Guidance
 from app.llama.json_schema import schema_rule
 from app.llama.pair import NativePair
 from app.llama.text_patterns import rust_patterns
-from tests.llama.params import pair_params
+from tests.llama.generation import GREEDY
 
 pytestmark = pytest.mark.native
 BIG = 10**15 - 1
@@ -23,17 +20,10 @@ ODD = ("C:\\users", "a\nb", 'q"q', "😀", "</h1>")
 STRINGS = {"type": "string", "maxLength": 10**9}
 
 
-@pytest.fixture(scope="module")
-def pair(demo_target: Path) -> Iterator[NativePair]:
-    loaded = NativePair(pair_params(demo_target, None, n_threads=1, n_ctx=64), CancelFlag(), lambda *_: True)
-    yield loaded
-    loaded.close()
-
-
 def allowed(pair: NativePair, schema: Any, text: str) -> bool:
     """Return whether a text and its end are allowed."""
     (end,) = pair.model.tokenize("<|im_end|>", parse_special=True)
-    sampler = pair.new_sampler(SamplingParams(temperature=0), Guidance(schema=schema))
+    sampler = pair.new_sampler(GREEDY, Guidance(schema=schema))
     tokens = [*pair.tokenize(text), end]
     try:
         return sampler.n_allowed(tokens) == len(tokens)

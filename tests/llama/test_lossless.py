@@ -1,6 +1,6 @@
 """Pairs with and without drafts: the same text or explained differences, and the same distribution when sampling."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,30 +13,21 @@ from app.conversations.message import Message, Role
 from app.engine import generator
 from app.engine.generator import Observe, Verification, verify
 from app.engine.types import Draft, Guidance, SamplingParams
-from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair
 from app.worker.request import AnswerRequest
 from tests.compare.runs import finish
+from tests.llama.conftest import OpenPair
+from tests.llama.generation import GREEDY
 from tests.llama.gguf_files import I32, STRING, Array
-from tests.llama.params import pair_params
 from tests.llama.tiny_model import CONTROL, NORMAL, SPECIALS
 from tests.sampled_distribution import EVERYTHING, SampledCheck, check_sampled
 
 pytestmark = pytest.mark.native
-GREEDY = SamplingParams(temperature=0)
 REQUEST = AnswerRequest((Message(Role.USER, "Count from one to twenty."),), GREEDY, max_tokens=16)
 
 
 def never() -> bool:
     return False
-
-
-@pytest.fixture(scope="module")
-def pair(demo_target: Path, demo_draft: Path) -> Iterator[NativePair]:
-    # Two threads that wait for each other on busy cores are a hundred times slower than one.
-    loaded = NativePair(pair_params(demo_target, demo_draft, n_threads=1, n_ctx=512), CancelFlag(), lambda *_: True)
-    yield loaded
-    loaded.close()
 
 
 @pytest.fixture(scope="module")
@@ -96,14 +87,12 @@ LARK = Guidance(calls="start: /[b-h]+/")
 
 
 @pytest.fixture
-def letters_pair(tiny: Callable[..., Path]) -> Iterator[NativePair]:
+def letters_pair(tiny: Callable[..., Path], open_pair: OpenPair) -> NativePair:
     tokens = Array(STRING, [*SPECIALS, *LETTERS])
     types = Array(I32, [CONTROL] * len(SPECIALS) + [NORMAL] * len(LETTERS))
     model = tiny(tokenizer__ggml__tokens=tokens, tokenizer__ggml__token_type=types)
     # The target drafts for itself, greedily: often right and often wrong.
-    loaded = NativePair(pair_params(model, model, n_threads=1, n_ctx=64), CancelFlag(), lambda *_: True)
-    yield loaded
-    loaded.close()
+    return open_pair(model, model, n_ctx=64)
 
 
 def _checked(letters_pair: NativePair, sampling: SamplingParams, guidance: Guidance | None = None) -> SampledCheck:

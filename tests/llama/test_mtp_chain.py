@@ -11,15 +11,15 @@ import pytest
 from app.core.errors import AppError
 from app.engine.fixed import NoDrafting
 from app.engine.interfaces import Logits, Rows
-from app.llama.cancel import CancelFlag
 from app.llama.draft_heads import HeadContext
 from app.llama.fitting.machine_room import needs
 from app.llama.library import captured_log
 from app.llama.mtp_chain import MtpChain
 from app.llama.pair import NativePair
 from app.llama.params import ModelParams
+from tests.llama.conftest import WINDOW_ALONE, Load, OpenPair
 from tests.llama.params import pair_params
-from tests.llama.test_draft_heads import WINDOW_ALONE, answer, drafter_of, load
+from tests.llama.test_draft_heads import answer, drafter_of
 from tests.llama.tiny_heads import N_VOCAB, TINY, write_chain
 
 pytestmark = pytest.mark.native
@@ -42,7 +42,7 @@ def alone(context: MtpChain, head: int, tokens: list[int], rows: list[Rows]) -> 
 
 
 @pytest.mark.parametrize("architecture", ["step35", "hy_v3", "mimo2"])
-def test_each_head_evaluates_the_text_as_in_a_context_of_its_own(tmp_path: Path, architecture: str) -> None:
+def test_each_head_evaluates_the_text_as_in_a_context_of_its_own(load: Load, tmp_path: Path, architecture: str) -> None:
     # A small window cache would wrap around.
     path = write_chain(tmp_path / WINDOW_ALONE, architecture=architecture)
     pair, other = load(path, mtp=True), load(path, mtp=True)
@@ -84,19 +84,17 @@ def test_each_head_evaluates_the_text_as_in_a_context_of_its_own(tmp_path: Path,
                 assert len(chain._tokens) <= 64 + 70
     assert min(compared) > 10
     assert len(tokens) > 768
-    for one in (pair, other):
-        one.close()
 
 
 @pytest.mark.parametrize("architecture", ["step35", "hy_v3", "mimo2"])
-def test_the_memory_of_every_layer_is_estimated(tmp_path: Path, architecture: str) -> None:
+def test_the_memory_of_every_layer_is_estimated(open_pair: OpenPair, tmp_path: Path, architecture: str) -> None:
     path = write_chain(tmp_path / "chain.gguf", architecture=architecture)
     params = pair_params(path, None, n_threads=1, n_ctx=1024, model=ModelParams(load_mtp=True))
     target, heads = needs(params)
     assert heads is not None
 
     with captured_log() as log:
-        NativePair(params, CancelFlag(), lambda *_: True).close()
+        open_pair(path, n_ctx=1024, model=params.model)
     sizes = re.findall(r"^llama_kv_cache: size =\s*([\d.]+) MiB .*?(\d+) layers", log(), re.MULTILINE)
 
     assert sum(int(layers) for _, layers in sizes) == 5
@@ -114,17 +112,16 @@ def test_the_memory_of_every_layer_is_estimated(tmp_path: Path, architecture: st
         {"step35__nextn_predict_layers": 4},
     ],
 )
-def test_damaged_layers_cost_the_drafts_but_not_the_answer(tmp_path: Path, changes: dict[str, Any]) -> None:
+def test_damaged_layers_cost_the_drafts_but_not_the_answer(load: Load, tmp_path: Path, changes: dict[str, Any]) -> None:
     pair = load(write_chain(tmp_path / "target.gguf", **changes), mtp=True)
     assert pair.drafter is None
     [notice] = pair.notices
     assert "MTP layers of target cannot draft: " in notice
     assert len(answer(pair, NoDrafting(), n_tokens=5)[0]) == 5
-    pair.close()
 
 
 @pytest.mark.usefixtures("trial_loads")
 @pytest.mark.parametrize("n", [6, 200, 2**31 - 1])
-def test_more_mtp_layers_than_layers_are_an_error(tmp_path: Path, n: int) -> None:
+def test_more_mtp_layers_than_layers_are_an_error(load: Load, tmp_path: Path, n: int) -> None:
     with pytest.raises(AppError, match="target"):
         load(write_chain(tmp_path / "target.gguf", step35__nextn_predict_layers=n), mtp=True)

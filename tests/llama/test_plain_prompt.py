@@ -1,6 +1,6 @@
 """Prompts without a chat template, and answers that are continued."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,7 +10,7 @@ from app.core.errors import UsageError
 from app.engine.events import Step
 from app.engine.interfaces import Controls
 from app.engine.text.reasoning import AnswerPart
-from app.engine.types import FinishReason, Infill, SamplingParams, TextPrompt
+from app.engine.types import FinishReason, Infill, TextPrompt
 from app.llama.cancel import CancelFlag
 from app.llama.checks import open_model_file
 from app.llama.model import Model
@@ -20,25 +20,15 @@ from app.llama.prompt import PromptBuilder
 from app.worker.events import Finished
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
+from tests.llama.generation import GREEDY
 from tests.llama.gguf_files import F32, I32, STRING, Array
-from tests.llama.params import pair_params
 from tests.llama.test_prompt import tiny
 from tests.llama.tiny_model import CONTROL, NORMAL, SPECIALS, byte_letters
 
 pytestmark = pytest.mark.native
 MESSAGES = (Message(Role.USER, "Tell me a short story about a lighthouse. Name the keeper."),)
-GREEDY = SamplingParams(temperature=0)
 LENGTH = 40
 UNKNOWN, USER_DEFINED, BYTE = 2, 4, 6
-
-
-@pytest.fixture(scope="module")
-def pair(demo_target: Path) -> Iterator[NativePair]:
-    # With one thread, a batch of another length divides the work in the same way.
-    params = pair_params(demo_target, None, n_threads=1, n_ctx=512)
-    loaded = NativePair(params, CancelFlag(), lambda what, share: True)
-    yield loaded
-    loaded.close()
 
 
 def ask(

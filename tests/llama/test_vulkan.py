@@ -52,8 +52,8 @@ from app.models.model_facts import read_facts
 from app.settings.layers import DEFAULTS
 from app.settings.placement import CPU, KV_TYPES
 from app.worker.loading import asked_here
+from tests.llama.generation import answer
 from tests.llama.placement_runs import drafting, load, run, write_pair
-from tests.llama.test_draft_heads import answer
 from tests.llama.test_remote import Server
 from tests.llama.test_state_files import assert_same_text
 from tests.llama.tiny_heads import Size, write_dense_mtp, write_target

@@ -1,7 +1,9 @@
 """Random models with draft layers: MTP layers, single and chained, EAGLE-3 heads and blocks."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -390,3 +392,49 @@ def _quantized(rng: np.random.Generator, n: int, scale: float) -> bytes:
     blocks["scale"] = scale / 74
     blocks["values"] = rng.integers(-127, 128, (len(blocks), _BLOCK_VALUES), np.int8)
     return blocks.tobytes()
+
+
+def _reduced_eagle3(path: Path, size: Size = TINY, /, **changes: Any) -> Path:
+    """Write a head for a third of the vocabulary."""
+    return write_eagle3(path, size, d2t=[*range(2, size.n_vocab, 3)], **changes)
+
+
+def _reduced_dspark(path: Path, size: Size = TINY, /, **changes: Any) -> Path:
+    """Write a block that drafts behind the last token, from a third of the vocabulary, without confidence."""
+    changes |= {"dflash__sample_from_anchor": False, "dflash__attention__causal": True}
+    return write_dspark(path, size, d2t=[*range(2, size.n_vocab, 3)], confidence=False, **changes)
+
+
+@dataclass(frozen=True)
+class DraftKind:
+    """Writers of a target and of a draft in a file of its own, and llama-server's name for this drafting, if known."""
+
+    target: Callable[..., Path]
+    draft: Callable[..., Path] | None
+    server: str | None = None
+
+    def write(self, folder: Path, size: Size = TINY) -> tuple[Path, Path | None]:
+        """Write the files of the target and of the draft."""
+        draft = self.draft(folder / "draft.gguf", size) if self.draft is not None else None
+        return self.target(folder / "target.gguf", size), draft
+
+
+_WINDOW = {"gemma4__attention__sliding_window": 32}
+_DRAFT_WINDOW = {"gemma4-assistant__attention__sliding_window": 32}
+KINDS = {
+    "mtp-hybrid": DraftKind(write_mtp, None, "draft-mtp"),
+    "mtp-dense": DraftKind(write_dense_mtp, None, "draft-mtp"),
+    "chain-step35": DraftKind(write_chain, None, "draft-mtp"),
+    "chain-hy_v3": DraftKind(partial(write_chain, architecture="hy_v3"), None),
+    "chain-mimo2": DraftKind(partial(write_chain, architecture="mimo2"), None),
+    "mtp-alone": DraftKind(write_dense_mtp, write_mtp_alone, "draft-mtp"),
+    "gemma4": DraftKind(write_gemma4, write_gemma4_mtp, "draft-mtp"),
+    "gemma4-window": DraftKind(partial(write_gemma4, **_WINDOW), partial(write_gemma4_mtp, **_DRAFT_WINDOW)),
+    "eagle3": DraftKind(write_target, write_eagle3, "draft-eagle3"),
+    "eagle3-reduced": DraftKind(write_target, _reduced_eagle3, "draft-eagle3"),
+    "dflash": DraftKind(write_target, write_dflash, "draft-dflash"),
+    "dflash2": DraftKind(write_target, write_dflash2, "draft-dflash"),
+    "dspark": DraftKind(write_target, write_dspark, "draft-dspark"),
+    "dspark-reduced": DraftKind(write_target, _reduced_dspark, "draft-dspark"),
+}
+"""Every kind of draft that reads the target's hidden rows."""
