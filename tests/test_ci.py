@@ -71,7 +71,7 @@ class TestWithoutTmux:
             env={"PATH": str(folder), **environment},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=240,
             check=False,
         )
 

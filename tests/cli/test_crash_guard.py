@@ -55,7 +55,7 @@ def start() -> Iterator[Start]:
 
 
 def _ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
-    output, errors = process.communicate(timeout=60)
+    output, errors = process.communicate(timeout=240)
     return process.returncode, output, " ".join(errors.split())
 
 

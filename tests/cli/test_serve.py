@@ -43,7 +43,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[subproces
 
 
 def test_it_answers(server: tuple[subprocess.Popen[str], int, dict[str, str]]) -> None:
-    connection = HTTPConnection("127.0.0.1", server[1], timeout=60)
+    connection = HTTPConnection("127.0.0.1", server[1], timeout=240)
     body = {"messages": [{"role": "user", "content": "Say hello."}], "max_tokens": 8, "temperature": 0}
     connection.request("POST", "/v1/chat/completions", json.dumps(body), {"Authorization": "Bearer secret"})
     answer = json.loads(connection.getresponse().read())

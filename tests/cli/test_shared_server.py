@@ -51,7 +51,7 @@ class Chat:
 
     def until(self, kind: type[Event], number: int) -> Event:
         while True:
-            event = self.events.get(timeout=60)
+            event = self.events.get(timeout=240)
             if isinstance(event, kind) and getattr(event, "request", None) == number:
                 return event
 
@@ -73,7 +73,7 @@ def test_requests_and_prompts_wait_for_each_other(chat: Chat) -> None:
     port = int(sentence.split(":")[2].partition("/")[0])
     prompt = chat.engine.answer(PROMPT)
     chat.until(Step, prompt)
-    connection = HTTPConnection("127.0.0.1", port, timeout=60)
+    connection = HTTPConnection("127.0.0.1", port, timeout=240)
     body = {"messages": [{"role": "user", "content": "abc"}], "max_tokens": 3}
     connection.request("POST", "/v1/chat/completions", json.dumps(body))
     # The request waits behind the prompt, which only the chat stops.
@@ -92,7 +92,7 @@ def test_run_finds_the_server_by_the_open_pair(chat: Chat) -> None:
     chat.toggle()
     server = server_for(chat.loader, {})
     assert server is not None
-    connection = HTTPConnection("127.0.0.1", urlsplit(server.url).port or 0, timeout=60)
+    connection = HTTPConnection("127.0.0.1", urlsplit(server.url).port or 0, timeout=240)
     body = {"messages": [{"role": "user", "content": "abc"}], "max_tokens": 3, "tandem": True}
     connection.request("POST", "/v1/chat/completions", json.dumps(body))
     assert json.loads(connection.getresponse().read())["tandem"]["summary"].startswith("3 tokens")

@@ -196,11 +196,11 @@ def test_the_worker_runs_it_and_the_chat_continues_with_its_cache() -> None:
     number = worker.run(job())
     seen: list[Event] = []
     while not seen or not isinstance(seen[-1], JobEnded):
-        seen.append(events.get(timeout=60))
+        seen.append(events.get(timeout=240))
     text = next(e.text for e in seen if isinstance(e, Finished))
     following = (*REQUEST.messages, Message(Role.ASSISTANT, text), Message(Role.USER, "jkl"))
     worker.answer(replace(REQUEST, messages=following))
-    while not isinstance(last := events.get(timeout=60), Finished):
+    while not isinstance(last := events.get(timeout=240), Finished):
         pass
 
     assert seen[-1].request == number

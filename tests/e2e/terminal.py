@@ -24,7 +24,7 @@ MARKS = [
 ]
 """Marks for every module whose tests open a terminal."""
 _ROOT = Path(__file__).parents[2]
-_HANGS_S = 120.0
+_HANGS_S = 240.0
 """Seconds after which a wait fails, long enough for a busy machine; no test measures time."""
 _STAYS_S = 300
 """Seconds that the window stays after the program: longer than any wait, so that a failed one shows the screen."""

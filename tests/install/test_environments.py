@@ -157,7 +157,7 @@ def _is_managed() -> bool:
     code = "import sysconfig, pip; print(sysconfig.get_path('stdlib'))"
     if not Path(SYSTEM_PYTHON).is_file():
         return False
-    done = subprocess.run([SYSTEM_PYTHON, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([SYSTEM_PYTHON, "-c", code], capture_output=True, text=True, timeout=240, check=False)
     return Path(done.stdout.strip() or "/nowhere", "EXTERNALLY-MANAGED").is_file()
 
 

@@ -63,7 +63,7 @@ def test_the_installed_wheel_runs(wheel: Path, tmp_path: Path) -> None:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=240,
             check=True,
         ).stdout
 

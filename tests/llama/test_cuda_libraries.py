@@ -42,7 +42,9 @@ class Machine:
 
     def import_error(self) -> str:
         command = [sys.executable, "-P", "-c", IMPORT]
-        done = subprocess.run(command, env=python_environment(), capture_output=True, text=True, timeout=60, check=True)
+        done = subprocess.run(
+            command, env=python_environment(), capture_output=True, text=True, timeout=240, check=True
+        )
         return done.stdout.strip()
 
 

@@ -37,7 +37,7 @@ def reply_of(kind: str | None, target: Path, draft: Path | None, p_min: float, *
     with LlamaServer(PEER, target, 1, 1024, extra) as server:
         body = LlamaServer.greedy(PROMPT, N_TOKENS) | {"ignore_eos": True, "return_tokens": True}
         url, header = f"http://127.0.0.1:{server.address[1]}/completion", {"Content-Type": "application/json"}
-        with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), header), timeout=60) as got:
+        with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), header), timeout=240) as got:
             reply: dict[str, Any] = json.load(got)
     return reply
 

@@ -36,7 +36,7 @@ class Server:
     ended: list[tuple[str, str, int]] = field(default_factory=list)
 
     def connect(self) -> HTTPConnection:
-        return HTTPConnection("127.0.0.1", self.port, timeout=60)
+        return HTTPConnection("127.0.0.1", self.port, timeout=240)
 
     def send(
         self, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None

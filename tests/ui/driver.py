@@ -31,7 +31,7 @@ WIDE = (150, 30)
 """A window with room for everything beside the conversation."""
 NOW = 1_700_000_000.0
 """The time at which pictures are taken; see `even_clock`."""
-_PATIENCE_S = 60.0
+_PATIENCE_S = 240.0
 _EQUAL_FRAMES = 3
 """After this many equal frames, with all messages handled in between, the screen stands still."""
 _FRAME_S = 0.03
@@ -56,7 +56,7 @@ class Driver:
         self.pilot = pilot
 
     async def until(self, condition: Callable[[], object]) -> None:
-        """Handle all messages, then wait for a condition; fail after a minute."""
+        """Handle all messages, then wait for a condition; fail when the program hangs."""
         end = time.monotonic() + _PATIENCE_S
         await self.pilot.pause()
         while not condition():

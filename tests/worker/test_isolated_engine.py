@@ -42,7 +42,7 @@ class TestSameAsTheWorker:
         there = [*harness.until(Finished), *harness.until(Finished)]
         worker.close(30)
 
-        assert [untimed(event) for event in there] == [untimed(here.get(timeout=60)) for _ in there]
+        assert [untimed(event) for event in there] == [untimed(here.get(timeout=240)) for _ in there]
 
     def test_drafting_stays_off_also_in_the_next_process(self, harness: Harness) -> None:
         asked = question("hello", max_tokens=20, drafting=DraftParams(3, 0, 0.0))

@@ -32,7 +32,7 @@ from tests.pairs import FakePair
 
 MOVES = ("load", "load that fails", "load that breaks", "answer", "endless", "job", "go", "go", "cancel", "fail")
 ASKED = Message(Role.USER, "abc")
-_PATIENCE_S = 60
+_PATIENCE_S = 240
 
 
 class Gate:

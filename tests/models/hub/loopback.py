@@ -31,7 +31,7 @@ _RESOLVE = re.compile(rf"/{_REPO}/resolve/(?P<revision>[^/]+)/(?P<path>.+)")
 _RANGE = re.compile(r"bytes=(?P<first>\d+)-(?P<last>\d*)")
 _WARNING = "unauthenticated; Warning: You are sending unauthenticated requests to the HF Hub."
 _PIECE_BYTES = 1 << 20
-_WAIT_S = 60.0
+_WAIT_S = 240.0
 """How long a test may wait for an answer; only a broken test waits that long."""
 
 

@@ -18,7 +18,7 @@ from app.worker.request import LoadedPair
 from tests.capacities import in_ram
 from tests.models.hub.models import DRAFT, TARGET, tiny
 
-WAIT_S = 60.0
+WAIT_S = 240.0
 TARGET_SIZE = 3_050_000
 """Bytes; makes a download of several chunks."""
 

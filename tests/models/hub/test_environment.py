@@ -118,7 +118,7 @@ def test_only_models_are_requested(pair: LoopbackHub, monkeypatch: pytest.Monkey
         monkeypatch.delenv(name, raising=False)
 
     command = [sys.executable, "-m", "app", "pairs", "check", TARGET, DRAFT]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
     assert done.returncode == 0
     assert "unauthenticated" not in done.stderr
     paths = [request.path for request in pair.asked(origin="hub")]

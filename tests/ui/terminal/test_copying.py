@@ -135,7 +135,7 @@ def test_a_signal_is_reported_on_the_loop(number: signal.Signals) -> None:
         "async def main():\n    told = asyncio.Future()\n    end_politely(told.set_result)\n"
         f"    os.kill(os.getpid(), {int(number)})\n    raise SystemExit(await told)\nasyncio.run(main())\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", program], timeout=240, check=False)
     assert done.returncode == 128 + number
 
 
@@ -147,7 +147,7 @@ def test_ctrl_break_is_reported_on_the_loop_of_windows() -> None:
         "    there, sys.platform = sys.platform, 'win32'\n    end_politely(told.set_result)\n    sys.platform = there\n"
         "    signal.raise_signal(signal.SIGBREAK)\n    raise SystemExit(await told)\nasyncio.run(main())\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", program], timeout=240, check=False)
     assert done.returncode == 128 + signal.SIGINT
 
 
