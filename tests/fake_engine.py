@@ -6,7 +6,7 @@ from collections.abc import Callable
 from app.core.errors import AppError
 from app.engine.events import PromptProgress, Step
 from app.engine.sources import Source
-from app.engine.stats import GenerationStats
+from app.engine.stats import GenerationStats, Speedup
 from app.engine.text.segments import Segment
 from app.engine.text.tool_calls import ToolCall, shown_call
 from app.engine.types import DraftingStatus, DraftParams, FinishReason
@@ -25,6 +25,7 @@ DRAFT = ModelInfo(
     "Qwen2.5-Coder-0.5B-Instruct", "Qwen2.5-Coder-0.5B-Instruct-Q8_0.gguf", "Q8_0", 531_000_000, 151936, 32768
 )
 PAIR = PairInfo(TARGET, DRAFT, n_ctx=32768, device="CPU")
+WINNING = Speedup(3.1, measured=True, verdict="winning")
 STATS = GenerationStats(
     prompt_n=1700,
     predicted_n=448,

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from app.engine.drafting_report import Speedup, accepted, drafted_by, rate, speedup_of
+from app.engine.drafting_report import accepted, drafted_by, rate, speedup_of
 from app.engine.sources import Source, drafter_of
-from app.engine.stats import GenerationStats
+from app.engine.stats import GenerationStats, Speedup
 from app.engine.types import DraftingStatus
 
 _TOO_MUCH = 1e15

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.engine.sources import Source
-from app.engine.stats import GenerationStats
+from app.engine.stats import NO_SPEEDUP, GenerationStats, Speedup, times
 from app.engine.types import MAX_DRAFT, DraftingStatus
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ BRIEF = 28
 """Characters of a reason in the side panel."""
 FEWEST_DRAFTED = 16
 """Drafted tokens below which an acceptance in percent and a verdict are meaningless."""
-NO_SPEEDUP = "no speedup"
 NO_DRAFT = "no draft"
 PAUSED = "paused"
 _NO_GAIN = "drafts would be slower now"
@@ -28,52 +27,11 @@ _OFF = tuple(source.turned_off("") for source in Source)
 _CLAUSE_END = re.compile("[:;]")
 
 
-@dataclass(frozen=True, slots=True)
-class Speedup:
-    """Speedup of an answer, or of a pair.
-
-    Attributes:
-        ratio: Time without drafts over time spent.
-        measured: Whether the time without drafts was measured in the same answer; otherwise it was predicted.
-        verdict: "winning", "break-even" or "losing"; "" unless measured over enough drafted tokens.
-    """
-
-    ratio: float
-    measured: bool = False
-    verdict: str = ""
-
-    @property
-    def is_none(self) -> bool:
-        """Return whether one decimal shows no difference."""
-        return times(self.ratio) == times(1.0)
-
-    @property
-    def helps(self) -> bool:
-        """Return whether one decimal shows a gain."""
-        return self.ratio > 1 and not self.is_none
-
-    def __str__(self) -> str:
-        text = NO_SPEEDUP if self.is_none else times(self.ratio)
-        return text if self.measured else f"{text} (estimate)"
-
-    @property
-    def labeled(self) -> str:
-        """Return "speedup 3.1×" or "no speedup", with "(estimate)" behind it unless it was measured."""
-        return str(self) if self.is_none else f"speedup {self}"
-
-
 def speedup_of(stats: GenerationStats, status: DraftingStatus | None) -> Speedup | None:
     """Return the speedup of an answer; None if it is unknown or if nothing was drafted."""
-    if status is None or status.speedup is None or not stats.draft_n:
-        return None
-    speedup = Speedup(status.speedup, status.measured)
-    has_verdict = status.measured and stats.draft_n >= FEWEST_DRAFTED and not speedup.is_none
-    return Speedup(status.speedup, status.measured, status.verdict if has_verdict else "")
-
-
-def times(ratio: float) -> str:
-    """Return a ratio such as "3.1×"."""
-    return f"{ratio:.1f}×"
+    gain = status.gain if status is not None and stats.draft_n else None
+    has_verdict = gain is not None and gain.measured and stats.draft_n >= FEWEST_DRAFTED and not gain.is_none
+    return gain if gain is None or has_verdict else replace(gain, verdict="")
 
 
 def rate_number(tokens_per_second: float) -> str:

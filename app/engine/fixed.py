@@ -109,9 +109,6 @@ class FixedDrafting(Strategy):
         """Return the measured speedup of this answer, or why it is unknown; None if n_max is 0."""
         if self.params.n_max == 0:
             return None
-        speed = self._speed
         kind = self._source.kind
         why = kind.failed if self._has_failed else NEVER_MEASURED if self._costs is None else ""
-        return DraftingStatus(
-            "off" if self._has_failed else kind, why, speed.verdict, speed.speedup, speed.measured, kind
-        )
+        return DraftingStatus("off" if self._has_failed else kind, why, self._speed.gain, kind)

@@ -1,4 +1,4 @@
-"""Counters of one answer, with every rate derived from them.
+"""Counters of one answer, with every rate derived from them, and its speedup.
 
 Times are nanoseconds of a monotonic clock. Names follow llama-server's `timings` where it has one.
 """
@@ -14,6 +14,46 @@ from app.engine.sources import Source
 
 FEWEST_READ = 16
 """Fewest prompt tokens that give a rate; fewer take about as long as one."""
+NO_SPEEDUP = "no speedup"
+
+
+def times(ratio: float) -> str:
+    """Return a ratio such as "3.1×"."""
+    return f"{ratio:.1f}×"
+
+
+@dataclass(frozen=True, slots=True)
+class Speedup:
+    """Speedup of an answer, or of a pair.
+
+    Attributes:
+        ratio: Time without drafts over time spent.
+        measured: Whether the time without drafts was measured in the same answer; otherwise it was predicted.
+        verdict: "winning", "break-even" or "losing"; "" unless measured over enough drafted tokens.
+    """
+
+    ratio: float
+    measured: bool = False
+    verdict: str = ""
+
+    @property
+    def is_none(self) -> bool:
+        """Return whether one decimal shows no difference."""
+        return times(self.ratio) == times(1.0)
+
+    @property
+    def helps(self) -> bool:
+        """Return whether one decimal shows a gain."""
+        return self.ratio > 1 and not self.is_none
+
+    def __str__(self) -> str:
+        text = NO_SPEEDUP if self.is_none else times(self.ratio)
+        return text if self.measured else f"{text} (estimate)"
+
+    @property
+    def labeled(self) -> str:
+        """Return "speedup 3.1×" or "no speedup", with "(estimate)" behind it unless it was measured."""
+        return str(self) if self.is_none else f"speedup {self}"
 
 
 def _rate(count: int, nanoseconds: int) -> float | None:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from app.core.errors import UsageError
 from app.engine.sources import Source
+from app.engine.stats import Speedup
 
 MAX_DRAFT = 62
 """Longest draft of a step, in tokens; each verify batch has room for it.
@@ -82,19 +83,15 @@ class DraftingStatus:
     Attributes:
         source: Source of the last draft, or "off".
         reason: Why, as a clause; "" if there is nothing to explain.
-        verdict: "winning", "break-even" or "losing" against no draft; "" unless `measured`.
-        speedup: Time without drafts over time spent on this answer, including the draft model's reading of the prompt;
-            None with no drafts or too few.
-        measured: Whether recent single-token steps of this answer measured the time without drafts; False if the cost
-            curve predicted it.
+        gain: Speedup of this answer, whose time includes the draft model's reading of the prompt; None with no drafts
+            or too few. It was measured if recent single-token steps of this answer show the time without drafts, and
+            predicted by the cost curve otherwise.
         drafter: Source of drafts other than n-grams.
     """
 
     source: Source | Literal["off"]
     reason: str
-    verdict: str = ""
-    speedup: float | None = None
-    measured: bool = False
+    gain: Speedup | None = None
     drafter: Source = Source.MODEL
 
     @property

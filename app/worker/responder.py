@@ -164,7 +164,7 @@ def _generate(
         status = status.switched_off
     if status is not None and is_loop:
         # A loop is easy to draft and says nothing about other text.
-        status = replace(status, verdict="", speedup=None)
+        status = replace(status, gain=None)
     if isinstance(strategy, AutomaticDrafting):
         if is_loop:
             strategy.statistics.gain = gain

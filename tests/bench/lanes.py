@@ -11,9 +11,9 @@ from random import Random
 from typing import Any, Protocol
 
 from app.conversations.message import Message, Role
-from app.engine.drafting_report import Speedup, speedup_of
+from app.engine.drafting_report import speedup_of
 from app.engine.events import PromptProgress, Step
-from app.engine.stats import GenerationStats
+from app.engine.stats import GenerationStats, Speedup
 from app.engine.types import Drafting, SamplingParams
 from app.hardware.cpu import default_threads, others_seconds
 from app.llama.cancel import CancelFlag

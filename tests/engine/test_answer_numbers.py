@@ -5,9 +5,8 @@ from dataclasses import replace
 import pytest
 
 from app.engine.answer_numbers import AnswerNumbers
-from app.engine.drafting_report import Speedup
 from app.engine.sources import Source
-from app.engine.stats import FEWEST_READ, GenerationStats
+from app.engine.stats import FEWEST_READ, GenerationStats, Speedup
 from app.engine.step_timer import StepTimer
 from app.engine.types import DraftingStatus
 
@@ -23,7 +22,7 @@ STATS = GenerationStats(
     first_token_ns=210_000_000,
     predicted_ns=2_000_000_000,
 )
-STATUS = DraftingStatus(Source.MTP, "", "winning", 2.0, measured=True, drafter=Source.MTP)
+STATUS = DraftingStatus(Source.MTP, "", Speedup(2.0, measured=True, verdict="winning"), drafter=Source.MTP)
 
 
 def test_numbers_are_read_back_from_the_store() -> None:
@@ -83,7 +82,7 @@ def test_the_speed_of_a_single_token_was_not_measured() -> None:
 
 def test_the_speed_without_drafts_is_known_only_if_measured() -> None:
     assert AnswerNumbers.of(STATS, STATUS).undrafted_speed == 25.0
-    assert AnswerNumbers.of(STATS, replace(STATUS, measured=False)).undrafted_speed is None
+    assert AnswerNumbers.of(STATS, replace(STATUS, gain=Speedup(2.0))).undrafted_speed is None
 
 
 def test_rates_are_tokens_per_second_and_the_first_token_is_prompt_time() -> None:

@@ -223,12 +223,12 @@ def test_what_was_plain_behind_the_failure_belongs_to_the_answer(drafting: Draft
     steps, last = answered(drafting, mixing(1), Failing(mixing(1)), 400)
 
     told = [step.drafting for step in steps if step.drafting is not None]
-    before = [status.speedup for status in told if status.source == "model" and status.speedup is not None][-1]
+    before = [status.gain.ratio for status in told if status.source == "model" and status.gain is not None][-1]
     assert last.drafting is not None
-    assert last.drafting.speedup is not None
+    assert last.drafting.gain is not None
     assert (last.drafting.source, last.drafting.reason) == ("off", Source.MODEL.failed)
     assert abs(before - 1) > 0.05
-    assert abs(last.drafting.speedup - 1) < 0.7 * abs(before - 1)
+    assert abs(last.drafting.gain.ratio - 1) < 0.7 * abs(before - 1)
 
 
 REQUEST = AnswerRequest((Message(Role.USER, "a"),), max_tokens=400, stop_on_repeat=True)
@@ -268,8 +268,8 @@ def test_a_loop_claims_no_speedup() -> None:
     last = told[-1]
     assert isinstance(last, Finished)
     assert last.drafting is not None
-    assert any(status is not None and status.speedup for status in running)
-    assert (last.drafting.speedup, last.drafting.verdict) == (None, "")
+    assert any(status is not None and status.gain for status in running)
+    assert last.drafting.gain is None
 
 
 def test_a_loop_teaches_the_pair_no_gain_and_keeps_its_costs() -> None:

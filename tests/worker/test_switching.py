@@ -84,9 +84,9 @@ def test_off_in_the_middle_drafts_nothing_more(drafting: Drafting) -> None:
     told, last = after[-1], finished(seen).drafting
     assert told is not None
     assert last == told
-    assert told.verdict
-    assert told.speedup is not None
-    assert 0.5 < told.speedup < 2.0
+    assert told.gain is not None
+    assert told.gain.verdict
+    assert 0.5 < told.gain.ratio < 2.0
     assert finished(seen).plan.mode == ("auto" if isinstance(drafting, AutoDraft) else "fixed")
 
 
@@ -126,8 +126,8 @@ def test_what_is_gained_is_reported_with_the_drafts_reading_of_the_prompt(drafti
 
     assert stats.draft_prompt_ns > 10_000_000
     assert status is not None
-    assert status.speedup is not None
-    assert status.speedup < 0.5
+    assert status.gain is not None
+    assert status.gain.ratio < 0.5
     assert stats.tokens_per_second is not None
     assert stats.predicted_per_second is not None
     assert stats.tokens_per_second < 0.1 * stats.predicted_per_second

@@ -6,6 +6,8 @@ import math
 from collections import deque
 from dataclasses import dataclass, field
 
+from app.engine.stats import Speedup
+
 _RATE_FORGETTING = 0.985
 """Per token, not per step: copied text has few steps, so its speed would count long after it ended."""
 _RATE_PRIOR = 10.0
@@ -140,43 +142,30 @@ class AnswerSpeed:
             self._busiest = max(self._busiest, self._stretch)
 
     @property
-    def measured(self) -> bool:
-        """Return whether the time without drafts was measured in this answer, recently and under a steady load."""
-        if not self._singles or self.n_steps - self._singles[-1][0] > _RECENTLY:
-            return False
-        return 0.0 < self._busiest <= _SAME_LOAD * self._calmest
-
-    @property
-    def _correction(self) -> float:
-        """Time of single-token steps over the predicted time; `slowdown` counts as one more step."""
-        predicted = [ns for _, _, ns in self._singles]
-        usual = sum(predicted) / len(predicted) if predicted else 1.0
-        return (sum(ns for _, ns, _ in self._singles) + self.slowdown * usual) / (sum(predicted) + usual)
-
-    @property
-    def speedup(self) -> float | None:
-        """Time without drafts over time spent; None with no drafts or too few."""
+    def gain(self) -> Speedup | None:
+        """Return the speedup so far; None with no drafts or too few."""
         enough = self.n_steps >= _MIN_STEPS or (self.n_steps >= _LEAST and self._n_tokens >= _MANY)
         if not enough or not self._predicted_ns:
             return None
-        return (self._single_ns + self._correction * self._predicted_ns) / self._spent_ns
+        singles = self._singles
+        known, taken = sum(ns for _, _, ns in singles), sum(ns for _, ns, _ in singles)
+        usual = known / len(singles) if singles else 1.0
+        # `slowdown` counts as one more single-token step.
+        predicted_ns = self._predicted_ns * (taken + self.slowdown * usual) / (known + usual)
+        speedup = (self._single_ns + predicted_ns) / self._spent_ns
+        # The time without drafts was measured if it was recent, and under a steady load.
+        is_recent = bool(singles) and self.n_steps - singles[-1][0] <= _RECENTLY
+        if not is_recent or not 0.0 < self._busiest <= _SAME_LOAD * self._calmest:
+            return Speedup(speedup)
+        return Speedup(speedup, True, self._verdict(speedup, predicted_ns / self._spent_ns))
 
-    @property
-    def _error(self) -> float:
-        """Standard error of the speedup, from the spread of the single-token steps behind it."""
-        ratios = [ns / predicted for _, ns, predicted in self._singles]
-        n, mean = len(ratios), sum(ratios) / len(ratios)
-        variance = (_STEP_NOISE**2 + sum((ratio / mean - 1.0) ** 2 for ratio in ratios)) / n
-        return math.sqrt(variance / n) * self._correction * self._predicted_ns / self._spent_ns
-
-    @property
-    def verdict(self) -> str:
-        """Return "winning", "losing" or "break-even"; "" if the time without drafts was not measured well enough."""
-        speedup = self.speedup
-        if speedup is None or not self.measured:
-            return ""
+    def _verdict(self, speedup: float, predicted: float) -> str:
+        """Return "winning", "losing" or "break-even"; "" within the noise of the single-token steps behind it."""
         if abs(speedup - 1.0) <= _TIE_SHARE:
             return "break-even"
-        if abs(speedup - 1.0) <= _MIN_STANDARD_ERRORS * self._error:
+        ratios = [ns / known for _, ns, known in self._singles]
+        n, mean = len(ratios), sum(ratios) / len(ratios)
+        variance = (_STEP_NOISE**2 + sum((ratio / mean - 1.0) ** 2 for ratio in ratios)) / n
+        if abs(speedup - 1.0) <= _MIN_STANDARD_ERRORS * math.sqrt(variance / n) * predicted:
             return ""
         return "winning" if speedup > 1.0 else "losing"

@@ -267,8 +267,7 @@ class AutomaticDrafting(Strategy):
     @property
     def status(self) -> DraftingStatus:
         source, reason = self._reason or self._explain()
-        speed = self._speed
-        return DraftingStatus(source, reason, speed.verdict, speed.speedup, speed.measured, self._kind)
+        return DraftingStatus(source, reason, self._speed.gain, self._kind)
 
     @property
     def _kind(self) -> Source:

@@ -177,8 +177,9 @@ class TestStatus:
         status = played.strategy.status
 
         assert status is not None
-        assert (status.source, status.verdict, status.measured) == ("model", "", False)
-        assert status.speedup == pytest.approx(baseline_cost(code, curve) / played.cost, rel=0.05)
+        assert status.gain is not None
+        assert (status.source, status.gain.verdict, status.gain.measured) == ("model", "", False)
+        assert status.gain.ratio == pytest.approx(baseline_cost(code, curve) / played.cost, rel=0.05)
 
 
 class TestLongPrompts:
@@ -330,7 +331,8 @@ class TestStalls:
         status = replay(code, self.CURVE, make, lambda: 500.0 if next(step) == 30 else 1.0).strategy.status
 
         assert status is not None
-        assert status.verdict != "losing"
+        assert status.gain is not None
+        assert status.gain.verdict != "losing"
 
 
 def test_a_confident_and_wrong_draft_model_costs_short_answers_little() -> None:
