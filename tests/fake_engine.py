@@ -2,11 +2,13 @@
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 from app.core.errors import AppError
+from app.engine.drafting_report import Speedup
 from app.engine.events import PromptProgress, Step
 from app.engine.sources import Source
-from app.engine.stats import GenerationStats, Speedup
+from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
 from app.engine.text.tool_calls import ToolCall, shown_call
 from app.engine.types import DraftingStatus, DraftParams, FinishReason
@@ -25,7 +27,6 @@ DRAFT = ModelInfo(
     "Qwen2.5-Coder-0.5B-Instruct", "Qwen2.5-Coder-0.5B-Instruct-Q8_0.gguf", "Q8_0", 531_000_000, 151936, 32768
 )
 PAIR = PairInfo(TARGET, DRAFT, n_ctx=32768, device="CPU")
-WINNING = Speedup(3.1, measured=True, verdict="winning")
 STATS = GenerationStats(
     prompt_n=1700,
     predicted_n=448,
@@ -36,6 +37,7 @@ STATS = GenerationStats(
     predicted_ns=4_189_300_000,
 )
 """106.7 tok/s, acceptance 78%, 5.9 tokens per step, 2.1k of context."""
+GAINING = replace(STATS, speedup=Speedup(3.1, measured=True, verdict="winning"))
 PLAN = AnswerPlan("fixed", "model", DraftParams(), None)
 MEASURING = 5000
 """The number of the job that measures the pair; no other job has it."""

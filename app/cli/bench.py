@@ -45,8 +45,7 @@ from app.core.errors import INTERRUPTED, AppError
 from app.core.printable import printable
 from app.core.regular_file import exists
 from app.core.units import counted
-from app.engine.drafting_report import rate, why_undrafted
-from app.engine.stats import times
+from app.engine.drafting_report import rate, times, why_undrafted
 from app.models.progress import duration
 from app.settings.layers import automatic
 from app.worker.pair_loader import PairLoader

@@ -20,8 +20,8 @@ from app.core.errors import Interrupted, PairError, UsageError
 from app.core.printable import printable
 from app.core.units import counted, gigabytes
 from app.engine.auto.curve import CostModel
+from app.engine.drafting_report import NO_SPEEDUP, times
 from app.engine.sources import Source
-from app.engine.stats import NO_SPEEDUP, times
 from app.engine.types import AutoDraft
 from app.llama.checks import open_model_file
 from app.models.compatibility import mtp_problem

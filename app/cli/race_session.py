@@ -20,7 +20,6 @@ from app.conversations.message import Message, Role
 from app.core.errors import INTERRUPTED, Interrupted, UsageError
 from app.core.paths import benchmarks_dir
 from app.core.printable import printable
-from app.engine.answer_numbers import AnswerNumbers
 from app.engine.events import PromptProgress, Step
 from app.engine.sources import Source
 from app.engine.types import AutoDraft, DraftParams, SamplingParams
@@ -161,7 +160,7 @@ class RaceStatus:
             case PromptProgress():
                 return f"{self._side}: {event.line()}"
             case Step():
-                return f"{self._side}: {AnswerNumbers.of(event.stats, event.drafting).pace}"
+                return f"{self._side}: {event.stats.pace}"
         return None
 
 

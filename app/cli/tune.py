@@ -15,11 +15,10 @@ from app.compare.report import pair_title
 from app.core.errors import UsageError
 from app.core.units import counted
 from app.engine.auto.curve import CostModel
-from app.engine.auto.rule import PLAUSIBLE_ACCEPTANCE, ceiling
+from app.engine.auto.rule import PLAUSIBLE_ACCEPTANCE, ceiling, drafter_off
 from app.engine.auto.threads import ThreadTimes
-from app.engine.drafting_report import capitalized, drafter_off, sentence
+from app.engine.drafting_report import capitalized, sentence, times
 from app.engine.sources import Source
-from app.engine.stats import times
 from app.engine.types import MAX_DRAFT, AutoDraft
 from app.hardware.cpu import thread_candidates
 from app.llama.pair import NativePair

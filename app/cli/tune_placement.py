@@ -17,7 +17,7 @@ from app.core.columns import text_table
 from app.core.errors import INTERRUPTED, AppError, Interrupted
 from app.core.printable import printable
 from app.engine.auto.curve import CostModel
-from app.engine.stats import times
+from app.engine.drafting_report import times
 from app.hardware.devices import fast_devices
 from app.llama.cancel import CancelFlag
 from app.llama.fitting import tuned_placement

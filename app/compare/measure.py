@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from app.engine.drafting_report import NO_DRAFT
-from app.engine.stats import NO_SPEEDUP, Speedup, times
+from app.engine.drafting_report import NO_DRAFT, NO_SPEEDUP, Speedup, times
 
 if TYPE_CHECKING:
     # Races load the engine, which reading old results does not need.

@@ -20,8 +20,8 @@ from app.core import atomic
 from app.core.errors import AppError
 from app.core.paths import benchmarks_dir
 from app.engine.auto.pair_statistics import PairStatistics
+from app.engine.drafting_report import Speedup
 from app.engine.sources import Source
-from app.engine.stats import Speedup
 from app.hardware.machine import processor_name
 from app.hardware.measured import Measured
 from app.hardware.recommend import Capacity, PairSpeed

@@ -12,7 +12,7 @@ from typing import Any
 from app.conversations.attached import with_marks
 from app.conversations.message import Compaction, Ending, Message, ResultOf, Role, calls_in, pictures_as_text
 from app.core.pictures import PictureData, without_marks
-from app.engine.answer_numbers import AnswerNumbers
+from app.engine.stats import GenerationStats
 from app.engine.text.tool_calls import ToolCall
 
 Document = Mapping[str, Any]
@@ -74,9 +74,9 @@ class Node:
         return name[:_LONGEST_NAME] if isinstance(name, str) else ""
 
     @property
-    def numbers(self) -> AnswerNumbers:
+    def numbers(self) -> GenerationStats:
         """The measurements of an answer."""
-        return AnswerNumbers.read(self.stats)
+        return GenerationStats.read(self.stats)
 
     @property
     def compaction(self) -> Compaction | None:

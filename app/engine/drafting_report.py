@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from app.engine.sources import Source
-from app.engine.stats import NO_SPEEDUP, GenerationStats, Speedup, times
-from app.engine.types import MAX_DRAFT, DraftingStatus
-
-if TYPE_CHECKING:
-    from app.engine.auto.curve import CostModel
+from app.engine.types import DraftingStatus
 
 BRIEF = 28
 """Characters of a reason in the side panel."""
 FEWEST_DRAFTED = 16
 """Drafted tokens below which an acceptance in percent and a verdict are meaningless."""
 NO_DRAFT = "no draft"
+NO_SPEEDUP = "no speedup"
 PAUSED = "paused"
 _NO_GAIN = "drafts would be slower now"
 _DECIMAL_BELOW = 9.95
@@ -27,11 +23,43 @@ _OFF = tuple(source.turned_off("") for source in Source)
 _CLAUSE_END = re.compile("[:;]")
 
 
-def speedup_of(stats: GenerationStats, status: DraftingStatus | None) -> Speedup | None:
-    """Return the speedup of an answer; None if it is unknown or if nothing was drafted."""
-    gain = status.gain if status is not None and stats.draft_n else None
-    has_verdict = gain is not None and gain.measured and stats.draft_n >= FEWEST_DRAFTED and not gain.is_none
-    return gain if gain is None or has_verdict else replace(gain, verdict="")
+def times(ratio: float) -> str:
+    """Return a ratio such as "3.1×"."""
+    return f"{ratio:.1f}×"
+
+
+@dataclass(frozen=True, slots=True)
+class Speedup:
+    """Speedup of an answer, or of a pair.
+
+    Attributes:
+        ratio: Time without drafts over time spent.
+        measured: Whether the time without drafts was measured in the same answer; otherwise it was predicted.
+        verdict: "winning", "break-even" or "losing"; "" unless measured over enough drafted tokens.
+    """
+
+    ratio: float
+    measured: bool = False
+    verdict: str = ""
+
+    @property
+    def is_none(self) -> bool:
+        """Return whether one decimal shows no difference."""
+        return times(self.ratio) == times(1.0)
+
+    @property
+    def helps(self) -> bool:
+        """Return whether one decimal shows a gain."""
+        return self.ratio > 1 and not self.is_none
+
+    def __str__(self) -> str:
+        text = NO_SPEEDUP if self.is_none else times(self.ratio)
+        return text if self.measured else f"{text} (estimate)"
+
+    @property
+    def labeled(self) -> str:
+        """Return "speedup 3.1×" or "no speedup", with "(estimate)" behind it unless it was measured."""
+        return str(self) if self.is_none else f"speedup {self}"
 
 
 def rate_number(tokens_per_second: float) -> str:
@@ -79,17 +107,6 @@ def drafting_now(status: DraftingStatus) -> tuple[str, str]:
 def why_undrafted(reason: str) -> str:
     """Return why an answer has no drafts; a reason that contains "off" needs no prefix."""
     return reason if reason.startswith(_OFF) else ": ".join(filter(None, (NO_DRAFT, reason)))
-
-
-def drafter_off(costs: CostModel, drafter: Source) -> str | None:
-    """Return why automatic drafting does not use a drafter at these costs; None if it does."""
-    from app.engine.auto.rule import PLAUSIBLE_ACCEPTANCE, WORTHWHILE, ceiling, impossibility
-
-    if not impossibility(costs, 0, MAX_DRAFT):
-        return None
-    best = ceiling(costs, 0, MAX_DRAFT, costs.draft_ns(0))
-    gain = f"the speedup would be {best:.2f}× (it needs {WORTHWHILE:g}×)" if best > 1 else "drafts would be slower"
-    return drafter.turned_off(f"even at {PLAUSIBLE_ACCEPTANCE:.0%} acceptance {gain}")
 
 
 def pair_drafting(speedup: Speedup | None, off: str | None) -> str | None:

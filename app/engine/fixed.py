@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from app.engine.auto.answer_speed import AnswerSpeed
 from app.engine.auto.curve import CostModel
 from app.engine.draft_source import DraftSource
+from app.engine.drafting_report import Speedup
 from app.engine.interfaces import AnswerStart, Cancelled, Clock, StepResult, Strategy, Verdict
 from app.engine.types import NO_DRAFT, Draft, DraftingStatus, DraftParams
 
@@ -105,10 +106,14 @@ class FixedDrafting(Strategy):
         )
 
     @property
+    def speedup(self) -> Speedup | None:
+        return self._speed.speedup
+
+    @property
     def status(self) -> DraftingStatus | None:
-        """Return the measured speedup of this answer, or why it is unknown; None if n_max is 0."""
+        """Return the source, or why the speedup is unknown; None if n_max is 0."""
         if self.params.n_max == 0:
             return None
         kind = self._source.kind
         why = kind.failed if self._has_failed else NEVER_MEASURED if self._costs is None else ""
-        return DraftingStatus("off" if self._has_failed else kind, why, self._speed.gain, kind)
+        return DraftingStatus("off" if self._has_failed else kind, why, kind)

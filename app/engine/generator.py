@@ -239,8 +239,10 @@ class Generator:
             stats.observe_step(draft.sources, n_accepted)
             timer.count(stats)
             status = self.strategy.status
-            if status is not None and not drafts:
-                status = status.switched_off
+            stats.observe_speedup(self.strategy.speedup)
+            if status is not None:
+                stats.drafter = status.drafter
+                status = status if drafts else status.switched_off
             yield Step(
                 request.number,
                 stats=stats.snapshot(),

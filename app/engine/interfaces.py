@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from app.engine.drafting_report import Speedup
 from app.engine.types import NO_DRAFT, Draft, DraftingStatus
 
 if TYPE_CHECKING:
@@ -306,5 +307,10 @@ class Strategy:
 
     @property
     def status(self) -> DraftingStatus | None:
-        """Source, reason and speedup; None for a strategy that never drafts."""
+        """Source and reason of the last draft; None for a strategy that never drafts."""
+        return None
+
+    @property
+    def speedup(self) -> Speedup | None:
+        """Time without drafts over time spent, which includes the draft model's reading; None with too few drafts."""
         return None

@@ -1,68 +1,39 @@
-"""Counters of one answer, with every rate derived from them, and its speedup.
+"""Numbers of one answer: counters, every rate derived from them, and their stored form.
 
 Times are nanoseconds of a monotonic clock. Names follow llama-server's `timings` where it has one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import repeat, zip_longest
 from typing import Any
 
-from app.engine.sources import Source
+from app.engine.drafting_report import FEWEST_DRAFTED, Speedup, accepted, drafted_by, rate
+from app.engine.sources import Source, drafter_of
 
 FEWEST_READ = 16
 """Fewest prompt tokens that give a rate; fewer take about as long as one."""
-NO_SPEEDUP = "no speedup"
+_TOO_MUCH = 1e15
+_COUNTS = ("predicted_n", "draft_n", "draft_n_accepted", "draft_n_model", "verify_steps", "drafted_steps")
+_TIMES = ("draft_prompt_ns", "predicted_ns", "draft_ns", "verify_ns", "native_ns")
+_PROMPT = ("prompt_n", "cache_n", "prompt_ns", "first_token_ns")
+_STORED = (
+    "prompt_n", "cache_n", "predicted_n", "predicted_per_second", "tokens_per_second", "reading_per_second", "draft_n",
+    "draft_n_accepted", "mean_accepted_length", "first_token_ms", "predicted_ms", "acceptance", "draft_length",
+    "model_share", "drafter", "mode",
+)  # fmt: skip
+"""Stored properties, besides the speedup."""
 
 
-def times(ratio: float) -> str:
-    """Return a ratio such as "3.1×"."""
-    return f"{ratio:.1f}×"
-
-
-@dataclass(frozen=True, slots=True)
-class Speedup:
-    """Speedup of an answer, or of a pair.
-
-    Attributes:
-        ratio: Time without drafts over time spent.
-        measured: Whether the time without drafts was measured in the same answer; otherwise it was predicted.
-        verdict: "winning", "break-even" or "losing"; "" unless measured over enough drafted tokens.
-    """
-
-    ratio: float
-    measured: bool = False
-    verdict: str = ""
-
-    @property
-    def is_none(self) -> bool:
-        """Return whether one decimal shows no difference."""
-        return times(self.ratio) == times(1.0)
-
-    @property
-    def helps(self) -> bool:
-        """Return whether one decimal shows a gain."""
-        return self.ratio > 1 and not self.is_none
-
-    def __str__(self) -> str:
-        text = NO_SPEEDUP if self.is_none else times(self.ratio)
-        return text if self.measured else f"{text} (estimate)"
-
-    @property
-    def labeled(self) -> str:
-        """Return "speedup 3.1×" or "no speedup", with "(estimate)" behind it unless it was measured."""
-        return str(self) if self.is_none else f"speedup {self}"
-
-
-def _rate(count: int, nanoseconds: int) -> float | None:
+def _rate(count: float, nanoseconds: int) -> float | None:
     return count * 1e9 / nanoseconds if count > 0 and nanoseconds > 0 else None
 
 
 @dataclass
 class GenerationStats:
-    """Counters of one answer.
+    """Counters of a running, finished or stored answer, and what follows from them.
 
     Prompt time is the prompt processing of both models. Generation time is everything after the first token, except the
     draft model's prompt processing. llama-server counts the same way. A rate is None if there was nothing to measure.
@@ -94,6 +65,11 @@ class GenerationStats:
     verify_ns: int = 0
     native_ns: int = 0
     """The part of the generation time inside native calls."""
+    drafter: str | None = None
+    """Sources of drafts, as in "model+ngram"; while the answer is running, the one other than n-grams."""
+    mode: str | None = None
+    """ "auto", "fixed" or "off"."""
+    speedup: Speedup | None = None
 
     def observe_step(self, drafted: Sequence[Source], n_accepted: int) -> None:
         """Count one step, given the source of each drafted token."""
@@ -105,6 +81,12 @@ class GenerationStats:
             self.draft_n_accepted += n_accepted
             counts = zip_longest(self.accepted_by_position, repeat(1, n_accepted), fillvalue=0)
             self.accepted_by_position = tuple(before + new for before, new in counts)
+
+    def observe_speedup(self, speedup: Speedup | None) -> None:
+        """Take the speedup so far: none if nothing was drafted, and no verdict over few drafted tokens."""
+        self.speedup = speedup if self.draft_n else None
+        if self.speedup is not None and (self.draft_n < FEWEST_DRAFTED or self.speedup.is_none):
+            self.speedup = replace(self.speedup, verdict="")
 
     def snapshot(self) -> GenerationStats:
         """Return a copy."""
@@ -134,7 +116,7 @@ class GenerationStats:
         return _rate(self.predicted_n - 1, self.predicted_ns)
 
     @property
-    def acceptance_rate(self) -> float | None:
+    def acceptance(self) -> float | None:
         """Return accepted over drafted tokens; None before anything was drafted."""
         return self.draft_n_accepted / self.draft_n if self.draft_n else None
 
@@ -144,9 +126,48 @@ class GenerationStats:
         return (self.predicted_n - 1) / self.verify_steps if self.verify_steps else None
 
     @property
+    def draft_length(self) -> float | None:
+        """Return drafted tokens per step with a draft."""
+        return self.draft_n / self.drafted_steps if self.drafted_steps else None
+
+    @property
+    def model_share(self) -> float | None:
+        """Return the share of the drafted tokens that the drafter proposed; None if an old answer does not tell."""
+        return self.draft_n_model / self.draft_n if self.drafted_steps or self.draft_n_model else None
+
+    @property
+    def first_token_ms(self) -> float:
+        return self.first_token_ns / 1e6
+
+    @property
+    def predicted_ms(self) -> float:
+        return self.predicted_ns / 1e6
+
+    @property
+    def context_n(self) -> int | None:
+        """Return the tokens of the context at the end of the answer, if known."""
+        return self.cache_n + self.prompt_n + self.predicted_n if self.prompt_n and self.predicted_n else None
+
+    @property
+    def undrafted_speed(self) -> float | None:
+        """Return tokens per second without drafts; None unless measured."""
+        speed, gain = self.tokens_per_second, self.speedup
+        return speed / gain.ratio if speed is not None and gain is not None and gain.measured else None
+
+    @property
+    def per_step(self) -> float | None:
+        """Return tokens per verify step; None if nothing was drafted."""
+        return self.mean_accepted_length if self.draft_n else None
+
+    @property
+    def source(self) -> Source:
+        """Return the source of drafts other than n-grams."""
+        return drafter_of(self.drafter or "")
+
+    @property
     def timings(self) -> dict[str, Any]:
         """Return the numbers that llama-server reports, by its names."""
-        prompt_ms, predicted_ms = (self.prompt_ns + self.draft_prompt_ns) / 1e6, self.predicted_ns / 1e6
+        prompt_ms = (self.prompt_ns + self.draft_prompt_ns) / 1e6
         return {
             "cache_n": self.cache_n,
             "prompt_n": self.prompt_n,
@@ -154,8 +175,8 @@ class GenerationStats:
             "prompt_per_token_ms": prompt_ms / max(1, self.prompt_n),
             "prompt_per_second": self.prompt_per_second,
             "predicted_n": self.predicted_n,
-            "predicted_ms": predicted_ms,
-            "predicted_per_token_ms": predicted_ms / max(1, self.predicted_n),
+            "predicted_ms": self.predicted_ms,
+            "predicted_per_token_ms": self.predicted_ms / max(1, self.predicted_n),
             "predicted_per_second": self.predicted_per_second,
             "draft_n": self.draft_n,
             "draft_n_accepted": self.draft_n_accepted,
@@ -166,3 +187,91 @@ class GenerationStats:
     def overhead_ns(self) -> int:
         """Return the generation time outside native calls."""
         return max(0, self.predicted_ns - self.native_ns)
+
+    def after(self, before: GenerationStats) -> GenerationStats:
+        """Return the numbers of a whole answer that was continued, after a beginning whose tokens were counted."""
+        if not before.predicted_n:
+            return self
+        sums: dict[str, Any] = {name: getattr(before, name) + getattr(self, name) for name in (*_COUNTS, *_TIMES)}
+        # The prompt was read before the beginning.
+        first: dict[str, Any] = {name: getattr(before, name) for name in _PROMPT}
+        return replace(self, **sums, **first)
+
+    # As stored
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """Return the measured numbers as JSON values, for `read`."""
+        gain = self.speedup
+        found = {name: getattr(self, name) for name in _STORED}
+        if gain is not None:
+            found |= {"speedup": gain.ratio, "speedup_measured": gain.measured, "verdict": gain.verdict or None}
+        return {name: value for name, value in found.items() if value is not None}
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> GenerationStats:
+        """Return stored numbers, also those of older versions; leave out values that are no numbers."""
+        found = {
+            name: value
+            for name, value in document.items()
+            if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _TOO_MUCH
+        }
+        texts = {name: value for name, value in document.items() if isinstance(value, str)}
+
+        def over(count: float, rate_name: str) -> int:
+            rate = found.get(rate_name)
+            return round(count / rate) if rate else 0
+
+        names = ("cache_n", "prompt_n", "predicted_n", "draft_n")
+        cache_n, prompt_n, predicted_n, draft_n = (round(found.get(name, 0)) for name in names)
+        later_n = max(0, predicted_n - 1)
+        spent_ns = over(1e9 * later_n, "predicted_per_second") or round(1e6 * found.get("predicted_ms", 0))
+        # An older document without `speedup_measured` has a predicted speedup.
+        gain = Speedup(found.get("speedup", 0), document.get("speedup_measured") is True, texts.get("verdict", ""))
+        return cls(
+            cache_n=cache_n,
+            prompt_n=prompt_n,
+            predicted_n=predicted_n,
+            draft_n=draft_n,
+            draft_n_accepted=round(found.get("draft_n_accepted", found.get("acceptance", 0) * draft_n)),
+            draft_n_model=round(found.get("model_share", 0) * draft_n),
+            verify_steps=over(later_n, "mean_accepted_length"),
+            drafted_steps=over(draft_n, "draft_length"),
+            prompt_ns=over(1e9 * prompt_n, "reading_per_second"),
+            draft_prompt_ns=max(0, over(1e9 * later_n, "tokens_per_second") - spent_ns),
+            # Answers of older versions began with a measurement.
+            first_token_ns=round(1e6 * (found.get("first_token_ms", 0) + found.get("measuring_ms", 0))),
+            predicted_ns=spent_ns,
+            drafter=texts.get("drafter"),
+            mode=texts.get("mode"),
+            speedup=gain if gain.ratio and draft_n else None,
+        )
+
+    # As text
+
+    @property
+    def pace(self) -> str:
+        """Return the token count, and the speed as far as measured: "101 tokens, 50 tok/s"."""
+        length, speed = f"{self.predicted_n:,} token{'s' * (self.predicted_n != 1)}", self.tokens_per_second
+        return f"{length}, {rate(speed)}" if speed is not None else length
+
+    @property
+    def accepted(self) -> str:
+        """Return the acceptance as shown, "78% accepted"; empty if nothing was drafted."""
+        return accepted(self.draft_n_accepted, self.draft_n) if self.draft_n else ""
+
+    @property
+    def drafted_by(self) -> str:
+        """Return the sources of the drafts; empty if unknown."""
+        return drafted_by(self.source, self.model_share) if self.model_share is not None else ""
+
+    def __str__(self) -> str:
+        """Return the most important numbers in one line."""
+        parts = (
+            self.pace if self.predicted_n else "",
+            str(self.speedup) if self.speedup is not None else "",
+            self.drafted_by,
+            self.accepted,
+            f"{self.per_step:.1f} tokens per step" if self.per_step is not None else "",
+        )
+        return ", ".join(filter(None, parts)) or "No numbers were stored."

@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 from app.core.errors import UsageError
 from app.engine.sources import Source
-from app.engine.stats import Speedup
 
 MAX_DRAFT = 62
 """Longest draft of a step, in tokens; each verify batch has room for it.
@@ -78,25 +77,21 @@ Drafting = AutoDraft | DraftParams | None
 
 @dataclass(frozen=True, slots=True)
 class DraftingStatus:
-    """Source, reason and speedup of drafting in an answer.
+    """Source and reason of drafting in an answer.
 
     Attributes:
         source: Source of the last draft, or "off".
         reason: Why, as a clause; "" if there is nothing to explain.
-        gain: Speedup of this answer, whose time includes the draft model's reading of the prompt; None with no drafts
-            or too few. It was measured if recent single-token steps of this answer show the time without drafts, and
-            predicted by the cost curve otherwise.
         drafter: Source of drafts other than n-grams.
     """
 
     source: Source | Literal["off"]
     reason: str
-    gain: Speedup | None = None
     drafter: Source = Source.MODEL
 
     @property
     def switched_off(self) -> DraftingStatus:
-        """Return the status with drafting switched off by the user; the speedup stays."""
+        """Return the status with drafting switched off by the user."""
         return dataclasses.replace(self, source="off", reason="you switched it off")
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.engine.auto.curve import CostModel
-from app.engine.auto.rule import best_length
-from app.engine.drafting_report import drafter_off, pair_drafting, rate_range
+from app.engine.auto.rule import best_length, drafter_off
+from app.engine.drafting_report import Speedup, pair_drafting, rate_range
 from app.engine.sources import RETRIED, Source
-from app.engine.stats import Speedup
 from app.engine.types import MAX_DRAFT
 
 

@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from app.engine.drafting_report import speedup_of
 from app.engine.events import Step
 from app.engine.stats import GenerationStats
 from app.models.pair_info import PairInfo
@@ -67,7 +66,7 @@ class Metrics:
         if isinstance(event, Step | Finished):
             self.current = event.stats
             self.tokens_per_second = event.stats.tokens_per_second or self.tokens_per_second
-            speedup = speedup_of(event.stats, event.drafting)
+            speedup = event.stats.speedup
             self.speedup = str(speedup) if speedup is not None else ""
 
     def as_prometheus(self) -> str:

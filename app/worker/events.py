@@ -8,12 +8,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from app.core.errors import AppError
-from app.engine.answer_numbers import AnswerNumbers
 from app.engine.drafting_report import nothing_fixed
 from app.engine.events import PromptProgress, Step
 from app.engine.sources import Source, drafter_of
@@ -180,8 +179,8 @@ class Finished:
     calls: tuple[ToolCall, ...] = ()
 
     @property
-    def numbers(self) -> AnswerNumbers:
-        return AnswerNumbers.of(self.stats, self.drafting, self.plan.drafter, self.plan.mode)
+    def numbers(self) -> GenerationStats:
+        return replace(self.stats, drafter=self.plan.drafter, mode=self.plan.mode)
 
     @property
     def why_undrafted(self) -> str:

@@ -162,9 +162,6 @@ def _generate(
     status = strategy.status
     if status is not None and not controls.drafts():
         status = status.switched_off
-    if status is not None and is_loop:
-        # A loop is easy to draft and says nothing about other text.
-        status = replace(status, gain=None)
     if isinstance(strategy, AutomaticDrafting):
         if is_loop:
             strategy.statistics.gain = gain
@@ -172,6 +169,9 @@ def _generate(
     drafts = first is not None or not isinstance(strategy, NoDrafting)
     sources = pair.info.sources(request.drafting) if drafts else ()
     stats = generator.stats.snapshot()
+    if is_loop:
+        # A loop is easy to draft and says nothing about other text.
+        stats.speedup = None
     if rest := collector.take():
         yield Step(request_id, rest, stats, status)
     yield Finished(

@@ -20,7 +20,7 @@ from random import Random
 
 from app.conversations.message import Message, Role
 from app.engine.auto.pair_statistics import PairStatistics
-from app.engine.stats import Speedup
+from app.engine.drafting_report import Speedup
 from app.engine.types import AutoDraft, Drafting, DraftParams
 from app.hardware.cpu import default_threads, others_seconds
 from app.llama import stored_measurements

@@ -11,9 +11,9 @@ from random import Random
 from typing import Any, Protocol
 
 from app.conversations.message import Message, Role
-from app.engine.drafting_report import speedup_of
+from app.engine.drafting_report import Speedup
 from app.engine.events import PromptProgress, Step
-from app.engine.stats import GenerationStats, Speedup
+from app.engine.stats import GenerationStats
 from app.engine.types import Drafting, SamplingParams
 from app.hardware.cpu import default_threads, others_seconds
 from app.llama.cancel import CancelFlag
@@ -126,8 +126,8 @@ class OwnLane:
                 self.n_tokens, self._last_stats = stats.predicted_n, stats
             case PromptProgress(drafting=True):
                 self.draft_prompt_ns += spent
-            case Finished(stats=stats, drafting=status):
-                self.claim = speedup_of(stats, status)
+            case Finished(stats=stats):
+                self.claim = stats.speedup
                 self.done = True
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.engine.stats import Speedup
+from app.engine.drafting_report import Speedup
 from tests.bench.interleaved import Claim
 from tests.bench.published import TABLES, Table, best_length, results
 from tests.bench.rivals import NGRAM, rivals

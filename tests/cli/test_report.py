@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 
 from app.cli.report import as_json, summary
+from app.engine.drafting_report import Speedup
 from app.engine.fixed import NEVER_MEASURED
 from app.engine.sources import Source
-from app.engine.stats import GenerationStats, Speedup
+from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus, DraftParams, FinishReason
 from app.worker.events import AnswerPlan, Finished
 from tests.cli.json_keys import TIMINGS
@@ -16,9 +17,7 @@ from tests.fake_engine import PAIR
 LINE, TTFT = "101 tokens, 50 tok/s", ", first token after 0.2 s"
 UNDRAFTED = GenerationStats(predicted_n=101, first_token_ns=210_000_000, predicted_ns=2_000_000_000)
 STATS = replace(UNDRAFTED, draft_n=40, draft_n_accepted=18, drafted_steps=10, verify_steps=80)
-STATUS = DraftingStatus(
-    "off", Source.MODEL.turned_off("it cannot pay; n-gram drafting still runs"), Speedup(1.01, verdict="break-even")
-)
+STATUS = DraftingStatus("off", Source.MODEL.turned_off("it cannot pay; n-gram drafting still runs"))
 
 
 def ended(
@@ -30,7 +29,8 @@ def ended(
 
 SHORT = GenerationStats(predicted_n=4, first_token_ns=1_260_000_000, predicted_ns=49_000_000)
 
-WON = DraftingStatus(Source.MODEL, "", Speedup(3.1, measured=True, verdict="winning"))
+WON = replace(STATS, speedup=Speedup(3.1, measured=True, verdict="winning"))
+DRAFTING = DraftingStatus(Source.MODEL, "")
 UNSURE = "the draft model was never sure enough for p_min 0.5 for as many tokens as n_min 3"
 DRAFTED = "(45% accepted, 1.2 tokens per step)"
 
@@ -38,8 +38,8 @@ DRAFTED = "(45% accepted, 1.2 tokens per step)"
 @pytest.mark.parametrize(
     ("event", "line"),
     [
-        (ended(STATS, WON), f"{LINE}, 3.1× {DRAFTED}{TTFT}"),
-        (ended(STATS, replace(WON, gain=Speedup(3.1))), f"{LINE}, 3.1× (estimate) {DRAFTED}{TTFT}"),
+        (ended(WON, DRAFTING), f"{LINE}, 3.1× {DRAFTED}{TTFT}"),
+        (ended(replace(STATS, speedup=Speedup(3.1)), DRAFTING), f"{LINE}, 3.1× (estimate) {DRAFTED}{TTFT}"),
         (ended(STATS, None, "fixed"), f"{LINE} {DRAFTED}{TTFT}"),
         (
             ended(STATS, DraftingStatus(Source.MODEL, NEVER_MEASURED), "fixed"),
@@ -84,7 +84,7 @@ def test_the_speed_of_a_single_token_was_not_measured() -> None:
 
 
 def test_a_repeated_answer_is_reported_without_a_speedup() -> None:
-    event = replace(ended(STATS, replace(STATUS, gain=None)), reason=FinishReason.REPETITION, repeats=4)
+    event = replace(ended(STATS, STATUS), reason=FinishReason.REPETITION, repeats=4)
 
     line = summary(event, PAIR)
 

@@ -12,9 +12,8 @@ from app.engine.auto.cost_profile import CostProfile
 from app.engine.auto.curve import CostModel
 from app.engine.auto.guard import Trial
 from app.engine.auto.pair_statistics import PairStatistics
-from app.engine.drafting_report import pair_drafting
+from app.engine.drafting_report import Speedup, pair_drafting
 from app.engine.sources import RETRIED, Source
-from app.engine.stats import Speedup
 from app.hardware.measured import Measured
 from app.hardware.recommend import PairSpeed, weigh
 from app.llama.fitting.pair_checks import speed_check

@@ -10,19 +10,18 @@ import pytest
 
 import app as app_package
 from app.cli.report import as_json, summary
-from app.engine.answer_numbers import AnswerNumbers
 from app.engine.drafting_report import (
     BRIEF,
     FEWEST_DRAFTED,
+    Speedup,
     accepted,
     drafting_now,
     rate,
     rate_range,
-    speedup_of,
     why_undrafted,
 )
 from app.engine.sources import IN_TARGET, Source, drafter_of
-from app.engine.stats import GenerationStats, Speedup
+from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus, FinishReason
 from app.settings.table import BY_NAME
 from app.ui.sidebar.readouts import Readouts
@@ -30,79 +29,59 @@ from app.worker.events import AnswerPlan, Finished
 from tests.fake_engine import PAIR, STATS
 from tests.ui.sidebar.driver import shown
 
-WON = DraftingStatus(Source.MODEL, "it is right", Speedup(3.14, measured=True, verdict="winning"))
-LOST = replace(WON, gain=Speedup(0.8, measured=True, verdict="losing"))
-ESTIMATED = replace(WON, gain=Speedup(3.14))
-NO_DIFFERENCE = replace(WON, gain=Speedup(1.04, measured=True, verdict="winning"))
+STATUS = DraftingStatus(Source.MODEL, "it is right")
 NONE = replace(STATS, draft_n=0, draft_n_accepted=0, draft_n_model=0)
 FEW = replace(STATS, draft_n=FEWEST_DRAFTED - 1, draft_n_accepted=FEWEST_DRAFTED - 1, draft_n_model=0)
+WON, LOST = Speedup(3.14, measured=True, verdict="winning"), Speedup(0.8, measured=True, verdict="losing")
 
 
-def finished(stats: GenerationStats, status: DraftingStatus | None) -> Finished:
-    return Finished(1, FinishReason.STOP, "Hi.", "", stats, AnswerPlan("auto", "model", None, None), status)
+def finished(stats: GenerationStats, gain: Speedup | None) -> Finished:
+    """Return the end of an answer whose strategy reported this speedup."""
+    stats = stats.snapshot()
+    stats.observe_speedup(gain)
+    return Finished(1, FinishReason.STOP, "Hi.", "", stats, AnswerPlan("auto", "model", None, None), STATUS)
 
 
-def views(stats: GenerationStats, status: DraftingStatus | None) -> dict[str, str]:
+def views(ended: Finished) -> dict[str, str]:
     """Return the numbers of an answer as each view shows them."""
-    ended, live = finished(stats, status), Readouts()
-    live.measured(stats, status, live=False)
+    live = Readouts()
+    live.measured(ended.stats, ended.drafting, live=False)
     return {
         "side panel": shown(live),
-        "stored line": str(AnswerNumbers.read(ended.numbers.document)),
+        "stored line": str(GenerationStats.read(ended.numbers.document)),
         "run": summary(ended, PAIR),
     }
 
 
-CASES = {
-    "measured": (STATS, WON, "3.1×"),
-    "estimated": (STATS, ESTIMATED, "3.1×"),
-    "slower": (STATS, LOST, "0.8×"),
-    "no difference": (STATS, NO_DIFFERENCE, "no speedup"),
-    "unknown": (STATS, replace(WON, gain=None), ""),
-    "nothing drafted": (NONE, LOST, ""),
-    "few drafted": (FEW, LOST, "0.8×"),
-}
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_every_view_shows_the_same_speedup(case: str) -> None:
-    stats, status, text = CASES[case]
-
-    for name, shown_text in views(stats, status).items():
+@pytest.mark.parametrize(
+    ("stats", "gain", "text", "verdict"),
+    [
+        pytest.param(STATS, WON, "3.1×", "winning", id="measured"),
+        pytest.param(STATS, Speedup(3.14), "3.1×", "", id="estimated"),
+        pytest.param(STATS, LOST, "0.8×", "losing", id="slower"),
+        pytest.param(STATS, replace(WON, ratio=1.04), "no speedup", "", id="no difference"),
+        pytest.param(STATS, None, "", None, id="unknown"),
+        pytest.param(NONE, LOST, "", None, id="nothing drafted"),
+        pytest.param(FEW, LOST, "0.8×", "", id="few drafted"),
+    ],
+)
+def test_every_view_shows_the_same_speedup(
+    stats: GenerationStats, gain: Speedup | None, text: str, verdict: str | None
+) -> None:
+    ended = finished(stats, gain)
+    for name, shown_text in views(ended).items():
         if text:
             assert text in shown_text, name
         else:
             assert "×" not in shown_text, name
             assert "no speedup" not in shown_text, name
-        assert ("estimate" in shown_text) == (case == "estimated"), name
-
-
-@pytest.mark.parametrize(
-    ("stats", "status", "verdict"),
-    [
-        (STATS, WON, "winning"),
-        (STATS, LOST, "losing"),
-        (STATS, ESTIMATED, ""),
-        (STATS, NO_DIFFERENCE, ""),
-        (FEW, LOST, ""),
-        (NONE, LOST, None),
-        (STATS, None, None),
-    ],
-)
-def test_scripts_get_a_verdict_only_with_a_measured_speedup(
-    stats: GenerationStats, status: DraftingStatus | None, verdict: str | None
-) -> None:
-    ended = finished(stats, status)
-
-    assert as_json(ended, PAIR, [])["speculation"]["verdict"] == verdict
+        assert ("estimate" in shown_text) == (gain == Speedup(3.14)), name
+    result = as_json(ended, PAIR, [])["speculation"]
+    known = gain if text else None
+    assert result["verdict"] == verdict
+    assert result["speedup"] == (known.ratio if known else None)
+    assert result["speedup_measured"] == (known.measured if known else None)
     assert ended.numbers.document.get("verdict", "") == (verdict or "")
-
-
-def test_scripts_get_whether_the_speedup_was_measured() -> None:
-    for status in (WON, ESTIMATED):
-        result = as_json(finished(STATS, status), PAIR, [])["speculation"]
-
-        assert (result["speedup"], result["speedup_measured"]) == (3.14, status is WON)
 
 
 @pytest.mark.parametrize(
@@ -160,12 +139,11 @@ def test_the_reason_of_an_answer_without_drafts_has_one_prefix() -> None:
 
 
 def test_an_answer_without_drafts_has_no_speedup() -> None:
-    assert speedup_of(NONE, WON) is None
-    assert "no draft" in views(NONE, LOST)["run"]
+    assert "no draft" in views(finished(NONE, LOST))["run"]
 
 
 def test_few_drafted_tokens_are_counted_in_every_view() -> None:
-    for name, shown_text in views(FEW, LOST).items():
+    for name, shown_text in views(finished(FEW, LOST)).items():
         assert "15 of 15" in shown_text, name
         assert "100% accepted" not in shown_text, name
 

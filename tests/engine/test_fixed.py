@@ -34,8 +34,7 @@ def observed(strategy: FixedDrafting, *steps: StepResult) -> tuple[str, float]:
     for result in steps:
         strategy.propose([1, 2, 3], 8)
         strategy.observe(result)
-    assert strategy.status is not None
-    gain = strategy.status.gain
+    gain = strategy.speedup
     return (gain.verdict, round(gain.ratio, 3)) if gain is not None else ("", 0.0)
 
 
@@ -86,7 +85,7 @@ def test_a_measured_pair_reports_the_speedup_of_fixed_drafts_and_learns_nothing(
     finished = ended(pair)
 
     assert finished.drafting is not None
-    assert finished.drafting.gain is not None
+    assert finished.stats.speedup is not None
     assert finished.drafting.reason == ""
     assert " (100% accepted, " in summary(finished, pair.info)
     assert pair.memory.costs.snapshot() == before
@@ -98,7 +97,7 @@ def test_without_a_measurement_the_speedup_is_unknown() -> None:
 
     assert pair.memory is None
     assert finished.drafting is not None
-    assert (finished.drafting.gain, finished.drafting.reason) == (None, NEVER_MEASURED)
+    assert (finished.stats.speedup, finished.drafting.reason) == (None, NEVER_MEASURED)
     line = summary(finished, pair.info)
     assert " tok/s (100% accepted, " in line
     assert "; speedup unknown; measure this pair with tandem tune" in line

@@ -67,7 +67,7 @@ class TestSteps:
             *[Source.MODEL, Source.MODEL, Source.MODEL, None],
             *[Source.MODEL, Source.MODEL, Source.MODEL, None],
         ]
-        assert bench.last.stats.acceptance_rate == 1.0
+        assert bench.last.stats.acceptance == 1.0
         assert bench.last.stats.mean_accepted_length == 4.0
         assert bench.last.stats.accepted_by_position == (2, 2, 2)
 

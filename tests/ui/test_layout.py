@@ -19,7 +19,7 @@ from app.ui.chat.screen import ChatScreen
 from app.ui.keys import KeyBar, Word, Words
 from app.ui.screens.key_list import KeyListScreen
 from app.ui.text import cut, side_by_side
-from tests.fake_engine import PAIR, STATS, WINNING
+from tests.fake_engine import GAINING, PAIR, STATS
 from tests.ui.driver import WIDE, open_chat
 
 # The keys
@@ -42,7 +42,7 @@ async def test_a_wide_window_shows_the_readouts_beside_the_answer_and_not_above_
         await chat.send("go")
         chat.engine.reads(1024, 2048)
         await chat.shows("Reading prompt: 1,024 of 2,048 tokens, 8 s left")
-        chat.engine.says("word", drafting=DraftingStatus(Source.MODEL, "It pays.", WINNING))
+        chat.engine.says("word", stats=GAINING, drafting=DraftingStatus(Source.MODEL, "It pays."))
         await chat.shows("3.1×")
         assert "now         draft model" in chat.text
         assert "It pays." in chat.text

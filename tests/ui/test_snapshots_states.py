@@ -11,7 +11,7 @@ from app.engine.sources import Source
 from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus
 from app.ui.conversations.picker import ConversationPicker
-from tests.fake_engine import STATS, WINNING
+from tests.fake_engine import GAINING
 from tests.ui.driver import NOW, Chat
 from tests.ui.models.test_fit_options import refuse
 from tests.ui.pictures import ANSWER, PROMPT, THEMES, SnapCompare, chat_picture, goes_faster
@@ -144,8 +144,8 @@ def filled() -> Store:
     return store
 
 
-_BEGUN = replace(STATS, predicted_n=1, predicted_ns=0, verify_steps=0, draft_n=0, draft_n_accepted=0, draft_n_model=0)
-_STATUS = DraftingStatus(Source.MODEL, "the draft model is right 82% of the time it goes on", WINNING)
+_BEGUN = replace(GAINING, predicted_n=1, predicted_ns=0, verify_steps=0, draft_n=0, draft_n_accepted=0, draft_n_model=0)
+_STATUS = DraftingStatus(Source.MODEL, "the draft model is right 82% of the time it goes on")
 
 
 async def idle(chat: Chat) -> None:

@@ -222,13 +222,13 @@ def test_the_look_up_continues_without_the_draft_model(fails_from: int) -> None:
 def test_what_was_plain_behind_the_failure_belongs_to_the_answer(drafting: Drafting) -> None:
     steps, last = answered(drafting, mixing(1), Failing(mixing(1)), 400)
 
-    told = [step.drafting for step in steps if step.drafting is not None]
-    before = [status.gain.ratio for status in told if status.source == "model" and status.gain is not None][-1]
+    drafted = [step.stats for step in steps if step.drafting is not None and step.drafting.source == "model"]
+    before = [stats.speedup.ratio for stats in drafted if stats.speedup is not None][-1]
     assert last.drafting is not None
-    assert last.drafting.gain is not None
+    assert last.stats.speedup is not None
     assert (last.drafting.source, last.drafting.reason) == ("off", Source.MODEL.failed)
     assert abs(before - 1) > 0.05
-    assert abs(last.drafting.gain.ratio - 1) < 0.7 * abs(before - 1)
+    assert abs(last.stats.speedup.ratio - 1) < 0.7 * abs(before - 1)
 
 
 REQUEST = AnswerRequest((Message(Role.USER, "a"),), max_tokens=400, stop_on_repeat=True)
@@ -264,12 +264,11 @@ def test_a_grammar_may_ask_for_repetition(guidance: Guidance) -> None:
 def test_a_loop_claims_no_speedup() -> None:
     pair = loop()
     told = events(pair, replace(REQUEST, drafting=AutoDraft()))
-    running = [event.drafting for event in told if isinstance(event, Step)]
+    running = [event.stats.speedup for event in told if isinstance(event, Step)]
     last = told[-1]
     assert isinstance(last, Finished)
-    assert last.drafting is not None
-    assert any(status is not None and status.gain for status in running)
-    assert last.drafting.gain is None
+    assert any(running)
+    assert last.stats.speedup is None
 
 
 def test_a_loop_teaches_the_pair_no_gain_and_keeps_its_costs() -> None:

@@ -6,7 +6,7 @@ import math
 from collections import deque
 from dataclasses import dataclass, field
 
-from app.engine.stats import Speedup
+from app.engine.drafting_report import Speedup
 
 _RATE_FORGETTING = 0.985
 """Per token, not per step: copied text has few steps, so its speed would count long after it ended."""
@@ -142,7 +142,7 @@ class AnswerSpeed:
             self._busiest = max(self._busiest, self._stretch)
 
     @property
-    def gain(self) -> Speedup | None:
+    def speedup(self) -> Speedup | None:
         """Return the speedup so far; None with no drafts or too few."""
         enough = self.n_steps >= _MIN_STEPS or (self.n_steps >= _LEAST and self._n_tokens >= _MANY)
         if not enough or not self._predicted_ns:
@@ -152,20 +152,20 @@ class AnswerSpeed:
         usual = known / len(singles) if singles else 1.0
         # `slowdown` counts as one more single-token step.
         predicted_ns = self._predicted_ns * (taken + self.slowdown * usual) / (known + usual)
-        speedup = (self._single_ns + predicted_ns) / self._spent_ns
+        ratio = (self._single_ns + predicted_ns) / self._spent_ns
         # The time without drafts was measured if it was recent, and under a steady load.
         is_recent = bool(singles) and self.n_steps - singles[-1][0] <= _RECENTLY
         if not is_recent or not 0.0 < self._busiest <= _SAME_LOAD * self._calmest:
-            return Speedup(speedup)
-        return Speedup(speedup, True, self._verdict(speedup, predicted_ns / self._spent_ns))
+            return Speedup(ratio)
+        return Speedup(ratio, True, self._verdict(ratio, predicted_ns / self._spent_ns))
 
-    def _verdict(self, speedup: float, predicted: float) -> str:
+    def _verdict(self, ratio: float, predicted: float) -> str:
         """Return "winning", "losing" or "break-even"; "" within the noise of the single-token steps behind it."""
-        if abs(speedup - 1.0) <= _TIE_SHARE:
+        if abs(ratio - 1.0) <= _TIE_SHARE:
             return "break-even"
-        ratios = [ns / known for _, ns, known in self._singles]
-        n, mean = len(ratios), sum(ratios) / len(ratios)
-        variance = (_STEP_NOISE**2 + sum((ratio / mean - 1.0) ** 2 for ratio in ratios)) / n
-        if abs(speedup - 1.0) <= _MIN_STANDARD_ERRORS * math.sqrt(variance / n) * predicted:
+        shares = [ns / known for _, ns, known in self._singles]
+        n, mean = len(shares), sum(shares) / len(shares)
+        variance = (_STEP_NOISE**2 + sum((share / mean - 1.0) ** 2 for share in shares)) / n
+        if abs(ratio - 1.0) <= _MIN_STANDARD_ERRORS * math.sqrt(variance / n) * predicted:
             return ""
-        return "winning" if speedup > 1.0 else "losing"
+        return "winning" if ratio > 1.0 else "losing"

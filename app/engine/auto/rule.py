@@ -15,6 +15,8 @@ from operator import itemgetter
 
 from app.core.units import counted
 from app.engine.auto.curve import CostModel
+from app.engine.sources import Source
+from app.engine.types import MAX_DRAFT
 
 LOOK_AHEAD = 12
 """Tokens to look ahead before drafting another one. If the second token of a batch is expensive and the next ones are
@@ -112,3 +114,12 @@ def impossibility(costs: CostModel, n_past: int, n_max: int) -> str | None:
     if speedup > WORTHWHILE:
         return None
     return f"a step with {counted(n, 'drafted token')} costs {step_cost:.1f}× one token here, so drafting cannot help"
+
+
+def drafter_off(costs: CostModel, drafter: Source) -> str | None:
+    """Return why automatic drafting does not use a drafter at these costs; None if it does."""
+    if not impossibility(costs, 0, MAX_DRAFT):
+        return None
+    best = ceiling(costs, 0, MAX_DRAFT, costs.draft_ns(0))
+    gain = f"the speedup would be {best:.2f}× (it needs {WORTHWHILE:g}×)" if best > 1 else "drafts would be slower"
+    return drafter.turned_off(f"even at {PLAUSIBLE_ACCEPTANCE:.0%} acceptance {gain}")

@@ -18,6 +18,7 @@ from app.engine.auto.backlog import Backlog
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.rule import Rule, impossibility
 from app.engine.draft_source import DraftSource
+from app.engine.drafting_report import Speedup
 from app.engine.interfaces import AnswerStart, Cancelled, Clock, IsEnd, StepResult, Strategy, Verdict
 from app.engine.sources import RETRIED, Source
 from app.engine.types import MAX_DRAFT, NO_DRAFT, Draft, DraftingStatus
@@ -267,7 +268,11 @@ class AutomaticDrafting(Strategy):
     @property
     def status(self) -> DraftingStatus:
         source, reason = self._reason or self._explain()
-        return DraftingStatus(source, reason, self._speed.gain, self._kind)
+        return DraftingStatus(source, reason, self._kind)
+
+    @property
+    def speedup(self) -> Speedup | None:
+        return self._speed.speedup
 
     @property
     def _kind(self) -> Source:

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from app.core.fixes import fix
 from app.core.units import memory_size
-from app.engine.drafting_report import drafter_off, sentence
+from app.engine.auto.rule import drafter_off
+from app.engine.drafting_report import sentence, times
 from app.engine.sources import Source
-from app.engine.stats import times
 from app.hardware.checks import Check
 from app.hardware.cpu import Conditions, busy_text
 from app.hardware.devices import fast_devices

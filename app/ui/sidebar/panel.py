@@ -13,9 +13,9 @@ from textual.reactive import reactive
 from app.conversations.tree import Node
 from app.core.printable import printable
 from app.core.units import counted, gigabytes, memory_size
-from app.engine.answer_numbers import AnswerNumbers
 from app.engine.drafting_report import BRIEF, NO_DRAFT, PAUSED, acceptance, drafting_now, rate_number
 from app.engine.sources import Source
+from app.engine.stats import GenerationStats
 from app.models.pair_info import PairInfo
 from app.settings.placement import CPU
 from app.ui.actions import BY_ID
@@ -86,7 +86,7 @@ def live_groups(shown: Readouts, pair: PairInfo | None, width: int, *, detailed:
     is_last = shown.unmeasured and shown.stats is not None
     yield _drafting(shown, detailed=detailed)
     yield from _answer(
-        _LAST_ANSWER if is_last else "this answer", shown.numbers or AnswerNumbers(), shown, width, detailed=detailed
+        _LAST_ANSWER if is_last else "this answer", shown.numbers or GenerationStats(), shown, width, detailed=detailed
     )
     if not detailed:
         yield [Content.styled(f"{key('chat.panel', 'f5')} more, {BY_ID['app.explain'].usage}", "$quiet")]
@@ -103,7 +103,7 @@ def stored_groups(answer: Node, width: int, *, is_last: bool) -> Iterator[list[C
     numbers, shown = answer.numbers, Readouts()
     shown.used = numbers.context_n
     yield from _answer(_LAST_ANSWER if is_last else "earlier answer", numbers, shown, width, detailed=True)
-    if numbers == AnswerNumbers():
+    if numbers == GenerationStats():
         yield [Content("No numbers were stored.")]
     models = ((answer.stats.get(role), f"${role}") for role in ("target", "draft"))
     yield [Content.styled(printable(name), style) for name, style in models if isinstance(name, str) and name]
@@ -125,14 +125,14 @@ def _drafting(shown: Readouts, *, detailed: bool) -> list[Content]:
 
 
 def _answer(
-    whose: str, numbers: AnswerNumbers, shown: Readouts, width: int, *, detailed: bool
+    whose: str, numbers: GenerationStats, shown: Readouts, width: int, *, detailed: bool
 ) -> Iterator[list[Content]]:
     """Yield the groups of an answer, or one of its most important rows; the readouts of a stored one are empty."""
     groups = [
         [(True, Content.styled(whose, "$quiet")), *_speed(numbers, shown, width)],
         list(_drafts(numbers, shown, width)),
         list(_context(shown, width)),
-        list(_prompt(numbers if not shown.unmeasured else AnswerNumbers())),
+        list(_prompt(numbers if not shown.unmeasured else GenerationStats())),
     ]
     if detailed:
         yield from ([line for _, line in group] for group in groups)
@@ -140,12 +140,12 @@ def _answer(
         yield [line for group in groups for is_brief, line in group if is_brief]
 
 
-def _speed(numbers: AnswerNumbers, shown: Readouts, width: int) -> Lines:
+def _speed(numbers: GenerationStats, shown: Readouts, width: int) -> Lines:
     now = shown.recent.speed if shown.live else None
-    value = _rate(now if now is not None else numbers.speed)
+    value = _rate(now if now is not None else numbers.tokens_per_second)
     bars = shown.recent.bars(width - _LABEL_CELLS - value.cell_length - 1)
     yield True, _row("speed", Content.assemble(value, f" {bars}" if bars else ""))
-    yield False, _row("average", _rate(numbers.speed))
+    yield False, _row("average", _rate(numbers.tokens_per_second))
     yield (
         False,
         _row("tokens", Content(f"{f'{numbers.predicted_n:,.0f}' if numbers.predicted_n else NONE:>{_VALUE_CELLS}}")),
@@ -159,7 +159,7 @@ def _speed(numbers: AnswerNumbers, shown: Readouts, width: int) -> Lines:
     yield True, value if gain is not None and gain.is_none else _row("speedup", value)
 
 
-def _drafts(numbers: AnswerNumbers, shown: Readouts, width: int) -> Lines:
+def _drafts(numbers: GenerationStats, shown: Readouts, width: int) -> Lines:
     share, n = numbers.acceptance, numbers.draft_n
     text = acceptance(share * n, n) if share is not None and n else NONE
     yield True, _share_row("acceptance", text, share, width)
@@ -189,7 +189,7 @@ def _context(shown: Readouts, width: int) -> Lines:
     yield False, _row("", _gauge((shown.used or 0) / (shown.n_ctx or 1), width - _LABEL_CELLS, "$quiet"))
 
 
-def _prompt(numbers: AnswerNumbers) -> Lines:
+def _prompt(numbers: GenerationStats) -> Lines:
     first_s, speed = (numbers.first_token_ms or 0) / 1e3, numbers.reading_per_second
     text = f"{first_s:.{2 if first_s < 10 else 1}f}" if first_s else NONE
     yield True, _row("first token", Content(f"{text:>{_VALUE_CELLS}} s"))
@@ -270,8 +270,8 @@ class StatusLine(ReadoutView):
         right = Content(_COLUMN_GAP).join(parts)
         return [left + " " * (width - left.cell_length - right.cell_length) + right]
 
-    def _numbers(self, numbers: AnswerNumbers, width: int) -> Iterator[Content]:
-        speed, gain = numbers.speed, numbers.speedup
+    def _numbers(self, numbers: GenerationStats, width: int) -> Iterator[Content]:
+        speed, gain = numbers.tokens_per_second, numbers.speedup
         columns = [
             (_SPEED, Content(f"{NONE if speed is None else rate_number(speed)} tok/s")),
             (
@@ -291,7 +291,7 @@ class StatusLine(ReadoutView):
             yield cell(column, cells) if column is not columns[-1][1] else column
             width -= cells + len(_COLUMN_GAP)
 
-    def _right(self, numbers: AnswerNumbers | None, width: int) -> Iterator[Content]:
+    def _right(self, numbers: GenerationStats | None, width: int) -> Iterator[Content]:
         """Yield the parts at the right end, the most important last."""
         shown, source = self._readouts, self._source()
         if shown.n_tools:

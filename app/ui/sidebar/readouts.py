@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 
 from textual.content import Content
 
-from app.engine.answer_numbers import AnswerNumbers
 from app.engine.events import PromptProgress, Step
 from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus
@@ -107,7 +106,7 @@ class Readouts:
         self.doing = self.long_activity = ""
         self.share: float | None = None
         self.stats: GenerationStats | None = None
-        self._before = AnswerNumbers()
+        self._before = GenerationStats()
         self.drafting: DraftingStatus | None = None
         self.next_draft = DraftState(is_on=False, is_available=False, mode="")
         self.n_ctx = 0
@@ -127,9 +126,9 @@ class Readouts:
         return self._clock() - self._began
 
     @property
-    def numbers(self) -> AnswerNumbers | None:
+    def numbers(self) -> GenerationStats | None:
         """Numbers of the answer; None before the first."""
-        return AnswerNumbers.of(self.stats, self.drafting).after(self._before) if self.stats is not None else None
+        return self.stats.after(self._before) if self.stats is not None else None
 
     @property
     def used_tokens(self) -> str:
@@ -174,9 +173,9 @@ class Readouts:
 
     # The answer
 
-    def begin(self, before: AnswerNumbers | None = None) -> None:
+    def begin(self, before: GenerationStats | None = None) -> None:
         """Show that an answer was requested; `before` holds the numbers of what it continues."""
-        self._before = before or AnswerNumbers()
+        self._before = before or GenerationStats()
         self._began = self._clock()
         self.recent = RecentRates()
         self.unmeasured = True

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from app.engine.auto.answer_speed import AnswerSpeed, StepTime
-from app.engine.stats import Speedup
+from app.engine.drafting_report import Speedup
 
 Step = tuple[int, float, float, bool]
 """Tokens, cost in milliseconds, stretch of the work clock, and whether the step had a draft."""
@@ -53,14 +53,14 @@ def changing(*stretches: float) -> list[Step]:
 def test_a_speedup_is_measured_against_the_single_tokens_of_the_answer(
     steps: list[Step], speedup: float | None, measured: bool, verdict: str
 ) -> None:
-    gain = after(steps).gain or Speedup(0.0, True)
+    gain = after(steps).speedup or Speedup(0.0, True)
     assert gain.ratio == pytest.approx(speedup or 0.0, rel=0.01)
     assert (gain.measured, gain.verdict) == (measured, verdict)
 
 
 def test_a_speedup_is_not_measured_long_after_the_last_single_token() -> None:
     for n_drafted, is_recent in ((1, True), (159, True), (160, False)):
-        gain = after([single()] * 8 + [drafted(5, 1.3)] * n_drafted).gain
+        gain = after([single()] * 8 + [drafted(5, 1.3)] * n_drafted).speedup
         assert gain is not None
         assert gain.measured is is_recent
 

@@ -7,14 +7,14 @@ import pytest
 from textual.strip import Strip
 
 from app.engine.sources import Source
-from app.engine.stats import GenerationStats, Speedup
+from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus, FinishReason
 from app.ui.reading.rows import Line
 from app.ui.sidebar.panel import ReadoutPanel
 from app.ui.text import NONE
 from app.ui.widgets.rows_view import RowsView
 from app.worker.events import AnswerPlan, Finished
-from tests.fake_engine import STATS, WINNING
+from tests.fake_engine import GAINING, STATS
 from tests.ui.driver import open_chat
 
 _NGRAM = DraftingStatus(Source.NGRAM, "It pays.")
@@ -43,8 +43,7 @@ async def test_no_value_moves_another() -> None:
         chat.engine.says("word", stats=GenerationStats(prompt_n=1648, predicted_n=1), drafting=_NGRAM)
         await chat.until(lambda: f"{NONE} accepted" in chat.status)
         before = columns()
-        drafting = DraftingStatus(Source.NGRAM, "It pays.", WINNING)
-        chat.engine.says("word", stats=replace(STATS, predicted_ns=10**9), drafting=drafting)
+        chat.engine.says("word", stats=replace(GAINING, predicted_ns=10**9), drafting=_NGRAM)
         await chat.until(lambda: "speedup 3.1×" in chat.status)
         assert columns() == before
 
@@ -63,8 +62,8 @@ async def test_an_answer_that_has_ended_names_who_drafted_in_it(n_model: int, dr
     async with open_chat({}) as chat:
         await chat.send("go")
         why = "one token at a time is faster here"
-        status = DraftingStatus("off", why, Speedup(1.2, measured=True, verdict="winning"), drafter=drafter)
-        stats = replace(STATS, draft_n_model=n_model)
+        status = DraftingStatus("off", why, drafter)
+        stats = replace(STATS, draft_n_model=n_model, drafted_steps=76, drafter=drafter)
         chat.engine.says("word", stats=stats, drafting=status)
         await chat.until(lambda: "no draft" in chat.status)
         plan = AnswerPlan("auto", f"{drafter}+ngram", None, None)

@@ -7,9 +7,10 @@ import pytest
 
 from app.conversations.message import Role
 from app.conversations.tree import Node
+from app.engine.drafting_report import Speedup
 from app.engine.events import PromptProgress, Step
 from app.engine.sources import Source
-from app.engine.stats import GenerationStats, Speedup
+from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus
 from app.models.pair_info import DeviceMemory
 from app.session.state import DraftState
@@ -17,7 +18,7 @@ from app.ui.sidebar.panel import stored_groups
 from app.ui.sidebar.readouts import Readouts, RecentRates
 from app.ui.text import NONE
 from app.worker.events import LoadProgress, Measuring
-from tests.fake_engine import PAIR, STATS, WINNING
+from tests.fake_engine import GAINING, PAIR, STATS
 from tests.ui.sidebar.driver import SECOND, brief, counted, shown
 
 
@@ -52,12 +53,8 @@ def test_everything_measured_is_shown() -> None:
     readouts.will_draft(DraftState(is_on=True, is_available=True, mode="automatic"))
     readouts.ready(PAIR.n_ctx)
     readouts.begin()
-    stats = replace(STATS, drafted_steps=50, draft_n_model=440, first_token_ns=210_000_000, prompt_ns=SECOND)
-    drafting = DraftingStatus(
-        Source.MODEL,
-        "the draft model is right 82% of the time it goes on",
-        WINNING,
-    )
+    stats = replace(GAINING, drafted_steps=50, draft_n_model=440, first_token_ns=210_000_000, prompt_ns=SECOND)
+    drafting = DraftingStatus(Source.MODEL, "the draft model is right 82% of the time it goes on")
     readouts.follow(Step(1, (), stats, drafting))
     text = shown(readouts)
     for line in (
@@ -119,7 +116,7 @@ def test_what_was_not_measured_is_not_shown() -> None:
 def test_the_numbers_of_another_pair_or_place_are_not_kept(forget: Callable[[Readouts], None]) -> None:
     readouts = Readouts()
     readouts.ready(PAIR.n_ctx)
-    readouts.follow(Step(1, (), STATS, DraftingStatus(Source.MODEL, "it is right", Speedup(3.1, verdict="winning"))))
+    readouts.follow(Step(1, (), GAINING, DraftingStatus(Source.MODEL, "it is right")))
     assert "78%" in shown(readouts)
 
     forget(readouts)
@@ -132,7 +129,7 @@ def test_the_last_answers_numbers_are_called_so_while_the_next_prompt_is_read() 
     readouts = Readouts()
     readouts.ready(PAIR.n_ctx)
     stats = replace(STATS, first_token_ns=210_000_000, prompt_ns=SECOND)
-    readouts.measured(stats, DraftingStatus(Source.MODEL, "it is right", Speedup(3.1, verdict="winning")), live=False)
+    readouts.measured(stats, DraftingStatus(Source.MODEL, "it is right"), live=False)
     assert "last answer" not in shown(readouts)
     assert "0.21 s" in shown(readouts)
 
@@ -236,7 +233,7 @@ def test_every_row_keeps_its_place(detailed: bool) -> None:
     readouts.begin()
     readouts.follow(PromptProgress(2, False, 1024, 4096))
     waiting = [line[:6] for line in rows(readouts).splitlines()]
-    readouts.follow(Step(1, (), STATS, DraftingStatus(Source.MODEL, "", WINNING)))
+    readouts.follow(Step(1, (), GAINING, DraftingStatus(Source.MODEL, "")))
     assert [line[:6] for line in rows(readouts).splitlines()] == first
     assert waiting[: len(first)] == first
 
@@ -246,8 +243,8 @@ def test_the_brief_panel_has_six_numbers() -> None:
     readouts.will_draft(DraftState(is_on=True, is_available=True, mode="automatic"))
     readouts.ready(PAIR.n_ctx)
     readouts.begin()
-    stats = replace(STATS, first_token_ns=210_000_000)
-    readouts.follow(Step(1, (), stats, DraftingStatus(Source.MODEL, "82% accepted", WINNING)))
+    stats = replace(GAINING, first_token_ns=210_000_000)
+    readouts.follow(Step(1, (), stats, DraftingStatus(Source.MODEL, "82% accepted")))
     lines = brief(readouts)
     assert [line.split()[0] for line in lines] == [
         *("drafting", "now", "82%", "this", "speed", "speedup", "acceptance", "tokens/step", "drafted", "context"),
@@ -258,8 +255,8 @@ def test_the_brief_panel_has_six_numbers() -> None:
 
 def test_drafting_that_is_off_shows_why() -> None:
     readouts = Readouts()
-    drafting = DraftingStatus("off", "paused: system is busy", Speedup(1.01, measured=True, verdict="break-even"))
-    readouts.follow(Step(1, (), STATS, drafting))
+    stats = replace(STATS, speedup=Speedup(1.01, measured=True))
+    readouts.follow(Step(1, (), stats, DraftingStatus("off", "paused: system is busy")))
     assert "no speedup" in shown(readouts)
     assert "now         paused\nsystem is busy\n" in shown(readouts)
 

@@ -4,11 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from app.engine.answer_numbers import AnswerNumbers
+from app.engine.drafting_report import Speedup
 from app.engine.sources import Source
-from app.engine.stats import FEWEST_READ, GenerationStats, Speedup
+from app.engine.stats import FEWEST_READ, GenerationStats
 from app.engine.step_timer import StepTimer
-from app.engine.types import DraftingStatus
 
 STATS = GenerationStats(
     prompt_n=100,
@@ -22,18 +21,16 @@ STATS = GenerationStats(
     first_token_ns=210_000_000,
     predicted_ns=2_000_000_000,
 )
-STATUS = DraftingStatus(Source.MTP, "", Speedup(2.0, measured=True, verdict="winning"), drafter=Source.MTP)
+WON = replace(STATS, drafter="mtp+ngram", mode="auto", speedup=Speedup(2.0, measured=True, verdict="winning"))
 
 
 def test_numbers_are_read_back_from_the_store() -> None:
-    numbers = AnswerNumbers.of(STATS, STATUS, "mtp+ngram", "auto")
-
-    assert AnswerNumbers.read(numbers.document) == numbers
-    assert str(numbers) == "101 tokens, 50 tok/s, 2.0×, MTP layer, 45% accepted, 1.2 tokens per step"
+    assert GenerationStats.read(WON.document) == WON
+    assert str(WON) == "101 tokens, 50 tok/s, 2.0×, MTP layer, 45% accepted, 1.2 tokens per step"
 
 
 def test_the_store_has_the_names_of_every_version() -> None:
-    assert AnswerNumbers.of(STATS, STATUS, "mtp+ngram", "auto").document == {
+    assert WON.document == {
         "prompt_n": 100,
         "cache_n": 0,
         "predicted_n": 101,
@@ -58,7 +55,7 @@ def test_the_store_has_the_names_of_every_version() -> None:
 
 def test_an_answer_of_an_earlier_version_has_an_estimate_and_its_measuring_time() -> None:
     old = {"predicted_n": 412, "predicted_per_second": 106.7, "draft_n": 9, "acceptance": 0.78, "speedup": 3.14}
-    numbers = AnswerNumbers.read({**old, "first_token_ms": 210, "measuring_ms": 90})
+    numbers = GenerationStats.read({**old, "first_token_ms": 210, "measuring_ms": 90})
 
     assert (numbers.speedup, numbers.first_token_ms) == (Speedup(3.14, measured=False), 300)
     assert str(numbers) == "412 tokens, 107 tok/s, 3.1× (estimate), 7 of 9 accepted"
@@ -67,22 +64,22 @@ def test_an_answer_of_an_earlier_version_has_an_estimate_and_its_measuring_time(
 @pytest.mark.parametrize("value", ["fast", None, True, float("nan"), float("inf"), 10**400, -1, [], {}])
 def test_stored_values_that_are_no_numbers_are_left_out(value: object) -> None:
     names = ("predicted_n", "predicted_per_second", "speedup", "acceptance", "first_token_ms", "draft_n")
-    numbers = AnswerNumbers.read(dict.fromkeys(names, value) | {"verdict": 7})
+    numbers = GenerationStats.read(dict.fromkeys(names, value) | {"verdict": 7})
 
-    assert numbers == AnswerNumbers()
+    assert numbers == GenerationStats()
     assert str(numbers) == "No numbers were stored."
 
 
 def test_the_speed_of_a_single_token_was_not_measured() -> None:
-    numbers = AnswerNumbers.of(replace(STATS, predicted_n=1, predicted_ns=0), None)
+    numbers = replace(STATS, predicted_n=1, predicted_ns=0)
 
     assert numbers.pace == "1 token"
     assert not {"predicted_per_second", "tokens_per_second"} & numbers.document.keys()
 
 
 def test_the_speed_without_drafts_is_known_only_if_measured() -> None:
-    assert AnswerNumbers.of(STATS, STATUS).undrafted_speed == 25.0
-    assert AnswerNumbers.of(STATS, replace(STATUS, gain=Speedup(2.0))).undrafted_speed is None
+    assert WON.undrafted_speed == 25.0
+    assert replace(WON, speedup=Speedup(2.0)).undrafted_speed is None
 
 
 def test_rates_are_tokens_per_second_and_the_first_token_is_prompt_time() -> None:
@@ -95,7 +92,7 @@ def test_rates_are_tokens_per_second_and_the_first_token_is_prompt_time() -> Non
     assert stats.tokens_per_second == 5.0
     assert stats.mean_accepted_length == 2.0
     assert stats.overhead_ns == 1
-    assert stats.acceptance_rate is None
+    assert stats.acceptance is None
     stats.native_ns = 500_000_002
     assert stats.overhead_ns == 0, "two clocks may differ"
 
@@ -122,7 +119,7 @@ def test_steps_are_counted_and_accepted_tokens_by_position() -> None:
 
     assert (before.verify_steps, before.drafted_steps) == (3, 2)
     assert (before.draft_n, before.draft_n_model, before.draft_n_accepted) == (7, 2, 4)
-    assert before.acceptance_rate == 4 / 7
+    assert before.acceptance == 4 / 7
     assert before.accepted_by_position == (2, 1, 1)
 
 
@@ -176,14 +173,12 @@ def test_a_pause_is_part_of_no_step_and_of_the_answer_as_far_as_it_counts(
 
 def test_a_continued_answer_is_counted_as_a_whole() -> None:
     before = replace(STATS, predicted_n=100, draft_n=10, draft_n_accepted=0, predicted_ns=4_000_000_000)
-    whole = AnswerNumbers.of(STATS, STATUS).after(AnswerNumbers.of(before, STATUS))
+    whole = STATS.after(before)
 
     assert (whole.predicted_n, whole.predicted_ms, whole.accepted) == (201, 6000.0, "36% accepted")
-    assert whole.speed == pytest.approx(201 / (101 / 50 + 100 / (99 / 4)))
+    assert whole.tokens_per_second == pytest.approx(200 / 6)
     assert (whole.first_token_ms, whole.draft_length) == (210.0, 50 / (40 / 4 + 10 / 1))
 
 
 def test_a_beginning_without_numbers_leaves_those_of_the_rest() -> None:
-    numbers = AnswerNumbers.of(STATS, STATUS)
-
-    assert numbers.after(AnswerNumbers()) == numbers
+    assert WON.after(GenerationStats()) == WON
