@@ -17,7 +17,7 @@ from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.strip import Strip
 from textual.widget import Widget
 
-from app.ui.terminal.frame import FrameUpdate, Piece, frame_of
+from app.ui.terminal.frame import Frame, FrameUpdate, Scroll, frame_of
 
 
 class LineCompositor(Compositor):
@@ -26,13 +26,32 @@ class LineCompositor(Compositor):
     def __init__(self) -> None:
         super().__init__()
         self._draws_soon = False
+        self._scrolled: tuple[Widget, int] | None = None
+        """A widget whose lines move up in the next drawing, and by how many lines."""
 
-    def draw_soon(self, widget: Widget, *regions: Region) -> None:
-        """Draw parts of a widget in the next turn of the event loop; `Widget.refresh` takes five messages for that."""
+    def draw_soon(self, widget: Widget, *regions: Region, scrolled: int = 0) -> None:
+        """Draw parts of a widget in the next turn of the event loop; `Widget.refresh` takes five messages for that.
+
+        Args:
+            scrolled: Number of lines that everything else in the widget has moved up.
+        """
+        if self._scrolled is not None and self._scrolled[0] is widget:
+            self._scrolled, scrolled, regions = None, 0, (widget.outer_size.region,)
+        if scrolled:
+            view = self._view(widget)
+            if widget._repaint_regions or any(view.overlaps(region) for region in self._dirty_regions):
+                # What waits to be drawn has moved as well.
+                regions = (widget.outer_size.region,)
+            else:
+                self._scrolled = widget, scrolled
         widget._set_dirty(*regions)
         if not self._draws_soon:
             self._draws_soon = True
             asyncio.get_running_loop().call_soon(self._draw, widget.screen)
+
+    def _view(self, widget: Widget) -> Region:
+        region, clip = self.visible_widgets.get(widget, (Region(), Region()))
+        return region.intersection(clip)
 
     def _draw(self, screen: Screen[Any]) -> None:
         self._draws_soon, app = False, screen.app
@@ -59,17 +78,30 @@ class LineCompositor(Compositor):
         visible_screen_stack.set(screen_stack or [])
         # Also what changed in this layout, such as scrollbars, instead of one more update.
         self.update_widgets(self._changed)
-        screen = self.size.region
+        if self.root is None:
+            return None
+        app, screen = self.root.app, self.size.region
+        scroll = self._scroll(frame_of(app)) if app._sync_available else None
+        if scroll is None and self._scrolled is not None:
+            self._dirty_regions.add(self._view(self._scrolled[0]))
+        self._scrolled = None
         regions = {screen} if full else {region.intersection(screen) for region in self._dirty_regions}
         self._dirty_regions.clear()
         spans = list(self._regions_to_spans(regions))
-        if not spans or self.root is None:
+        if not spans:
             return None
-        app, pieces = self.root.app, sorted(self._pieces(spans), key=lambda piece: (piece.y, piece.x))
-        return FrameUpdate(frame_of(app), pieces, app._sync_available)
+        return FrameUpdate(frame_of(app), dict(sorted(self._pieces(spans))), app._sync_available, scroll)
 
-    def _pieces(self, spans: Iterable[tuple[int, int, int]]) -> Iterator[Piece]:
-        """Yield what is visible in spans of lines (line, first column, end)."""
+    def _scroll(self, frame: Frame) -> Scroll | None:
+        """Return how the terminal scrolls, if that takes fewer characters than writing the lines."""
+        if self._scrolled is None:
+            return None
+        widget, n = self._scrolled
+        scroll = Scroll(self._view(widget), n)
+        return scroll if frame.can_scroll(scroll, self.size.width) else None
+
+    def _pieces(self, spans: Iterable[tuple[int, int, int]]) -> Iterator[tuple[tuple[int, int], Strip]]:
+        """Yield the pieces that are visible in spans of lines (line, first column, end)."""
         open_spans = {y: [span[1:] for span in line] for y, line in groupby(spans, lambda span: span[0])}
         for widget, (region, clip) in self.visible_widgets.items():
             if not open_spans:
@@ -91,7 +123,7 @@ class LineCompositor(Compositor):
                     if first >= last:
                         rest.append((start, end))
                         continue
-                    yield Piece(first, y, strip.crop(first - left, last - left))
+                    yield (y, first), strip.crop(first - left, last - left)
                     rest += [part for part in ((start, first), (last, end)) if part[0] < part[1]]
                 if rest:
                     open_spans[y] = rest
@@ -117,4 +149,6 @@ def _bar_lines(
     bar = ScrollBarRender.render_bar(
         height, virtual_size, window_size, position, thickness, True, style.bgcolor, style.color
     )
-    return [Strip([segment], thickness) for segment in bar.segments]
+    # Most of its lines are alike.
+    strips = {segment: Strip([segment], thickness) for segment in bar.segments}
+    return [strips[segment] for segment in bar.segments]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice, takewhile
+from itertools import islice
 from operator import eq
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -16,22 +16,17 @@ from rich.console import Console
 from textual._ansi_sequences import SYNC_END, SYNC_START
 from textual._compositor import CompositorUpdate
 from textual.app import App
-from textual.geometry import Offset
+from textual.geometry import Offset, Region
 from textual.strip import Strip
+
+from app.ui.widgets.rows_view import n_leading
 
 Run = tuple[str, str, str | None]
 """Text in one style: its SGR parameters and its link."""
 _NARROW_CHARS = re.compile(r"[\x20-\u02ff\u0370-\u052f\u2010-\u25ff\u276f]*")
 """Characters that every terminal draws in one cell, or those that `Strip` counts as wide."""
-
-
-@dataclass(slots=True)
-class Piece:
-    """A part of a line: its place, and its text."""
-
-    x: int
-    y: int
-    strip: Strip
+Pieces = Mapping[tuple[int, int], Strip]
+"""Parts of lines by their line and their first column; they do not overlap."""
 
 
 class Known(NamedTuple):
@@ -50,8 +45,15 @@ class Known(NamedTuple):
     n_shown: int
 
 
-_MOST_SCROLLED, _LEAST_LINES, _LEAST_ERASED = 8, 6, 12
-"""Lines that are scrolled at once, the lines of a view from which on that is worth it, and blank cells to erase."""
+class Scroll(NamedTuple):
+    """A view whose lines have moved up by a number of lines."""
+
+    view: Region
+    n: int
+
+
+_LEAST_ERASED = 12
+"""Blank cells that are erased instead of written."""
 _MOVE_COST = 16
 """Characters that it takes to move the cursor to a piece and to switch to its style."""
 _MOST_READ = 2_000
@@ -82,20 +84,21 @@ class Frame:
         self._read[id(strip)] = strip, known
         return known
 
-    def changes(self, pieces: Iterable[Piece], console: Console, *, synchronized: bool = False) -> str:
-        """Return the escape sequences that make the terminal show these pieces, which do not overlap.
+    def changes(
+        self, pieces: Pieces, console: Console, *, synchronized: bool = False, scroll: Scroll | None = None
+    ) -> str:
+        """Return the escape sequences that make the terminal show these pieces.
 
         A terminal with synchronized updates scrolls lines, without showing what is beside them in the wrong place, and
-        erases cells in the current background.
+        erases cells in the current background. A view is scrolled first; its other lines then show what they should.
         """
-        new: dict[tuple[int, int], Known] = {}
-        for piece in pieces:
-            new[piece.y, piece.x] = self._known(piece.strip, console)
-        out = [self._scrolled(new)] if synchronized else []
-        parts = [part for (y, x), known in new.items() for part in self._changed(y, x, known)]
-        if synchronized:
-            # Moving the cursor takes fewer characters than another style, and nobody sees the order.
-            parts = sorted((single for part in parts for single in part.in_one_style()), key=_style_of)
+        new = {place: self._known(strip, console) for place, strip in pieces.items()}
+        out: list[str] = []
+        parts: list[_Part] = []
+        if scroll is not None:
+            out.append(f"\x1b[{scroll.view.y + 1};{scroll.view.bottom}r\x1b[{scroll.n}S\x1b[r")
+            parts = self._differences(self._scrolled(scroll, new), synchronized=synchronized)
+        parts += self._differences(new, synchronized=synchronized)
         style, end = "", (-1, -1)
         for x, y, known in parts:
             if (x, y) != end:
@@ -113,44 +116,49 @@ class Frame:
             out.append("\x1b[0m")
         return "".join(out)
 
-    def _scrolled(self, new: dict[tuple[int, int], Known]) -> str:
-        """Scroll the lines of the widest pieces if most have only moved up; add what is beside them to `new`."""
-        x, width = max(((x, known.cells) for (_, x), known in new.items()), key=lambda at: at[1], default=(0, 0))
-        ys = [y for (y, at), known in new.items() if (at, known.cells) == (x, width)]
-        if len(ys) < _LEAST_LINES or ys[-1] - ys[0] != len(ys) - 1:
-            return ""
-        top, bottom = ys[0], ys[-1] + 1
-        cells = {y: sum(known.cells for known in line.values()) for y, line in self._lines.items()}
-        most = max(cells.values(), default=0)
-        if not most or any(cells.get(y) != most for y in ys):
-            # The terminal scrolls whole lines, and a part of these lines is not known.
-            return ""
+    def can_scroll(self, scroll: Scroll, width: int) -> bool:
+        """Return whether scrolling takes fewer characters than writing the lines; `width` is the terminal's."""
+        x, lines = scroll.view.x, [self._lines.get(y, {}) for y in scroll.view.line_range]
+        shown = [line.get(x) for line in lines]
+        cells = {known.cells if known is not None else 0 for known in shown}
+        # The terminal scrolls whole lines.
+        is_known = all(sum(known.cells for known in line.values()) == width for line in lines)
+        if len(cells) != 1 or 0 in cells or not is_known:
+            return False
+        beside = (
+            _cost(moved.get(at), known)
+            for line, moved in zip(lines, lines[scroll.n :], strict=False)
+            for at, known in line.items()
+            if at != x
+        )
+        return sum(beside) < sum(map(_cost, shown, shown[scroll.n :]))
 
+    def _scrolled(self, scroll: Scroll, new: Collection[tuple[int, int]]) -> dict[tuple[int, int], Known]:
+        """Move the lines of a view; return what is beside it and has no new piece in its place."""
+        ys = scroll.view.line_range
         before = [self._lines[y] for y in ys]
-        old, now = [line.get(x) for line in before], [new[y, x] for y in ys]
-        n = max(range(1, _MOST_SCROLLED + 1), key=lambda n: sum(map(eq, now, old[n:])))
-        moved: list[dict[int, Known]] = [*before[n:], *({} for _ in before[-n:])]
-        beside = {
+        moved: list[dict[int, Known]] = [*before[scroll.n :], *({} for _ in before[-scroll.n :])]
+        self._lines.update(zip(ys, moved, strict=True))
+        return {
             (y, at): known
             for y, line in zip(ys, before, strict=True)
             for at, known in line.items()
-            if (at + known.cells <= x or at >= x + width) and (y, at) not in new
+            if at != scroll.view.x and (y, at) not in new
         }
-        stays = sum(map(_cost, old, now))
-        moves = sum(map(_cost, [line.get(x) for line in moved], now))
-        moves += sum(_cost(moved[y - top].get(at), known) for (y, at), known in beside.items())
-        if moves >= stays:
-            return ""
-        self._lines.update(zip(ys, moved, strict=True))
-        new.update(beside)
-        return f"\x1b[{top + 1};{bottom}r\x1b[{n}S\x1b[r"
 
-    def _changed(self, y: int, x: int, known: Known) -> list[_Part]:
-        """Store a piece; return what differs from the piece before."""
+    def _differences(self, pieces: Mapping[tuple[int, int], Known], *, synchronized: bool) -> list[_Part]:
+        """Store pieces; return what differs from those before."""
+        parts = [part for (y, x), known in pieces.items() for part in self._changed(y, x, known)]
+        # Moving the cursor takes fewer characters than another style, and nobody sees the order.
+        in_style = (single for part in parts for single in part.in_one_style())
+        return sorted(in_style, key=lambda part: part.style) if synchronized else parts
+
+    def _changed(self, y: int, x: int, known: Known) -> Iterator[_Part]:
+        """Store a piece; yield what differs from the piece before."""
         line, width = self._lines.setdefault(y, {}), known.cells
         before = line.get(x)
         if before == known:
-            return []
+            return
         if before is None or before.cells != width:
             for start, old in [*line.items()]:
                 end = start + old.cells
@@ -160,9 +168,8 @@ class Frame:
                     line.update({a: _cut(old, a - start, b - start) for a, b in rest if a < b})
         line[x] = known
         start, end = _different(before, known)
-        if start >= end:
-            return []
-        return [_Part(x + start, y, known if end - start == width else _cut(known, start, end))]
+        if start < end:
+            yield _Part(x + start, y, known if end - start == width else _cut(known, start, end))
 
 
 class _Part(NamedTuple):
@@ -171,6 +178,12 @@ class _Part(NamedTuple):
     x: int
     y: int
     known: Known
+
+    @property
+    def style(self) -> tuple[str, str]:
+        """The background and the SGR parameters at its beginning."""
+        sgr = self.known.runs[0][1]
+        return _parts(sgr)[2], sgr
 
     def in_one_style(self) -> Iterator[_Part]:
         """Yield its runs, or the whole if its characters may be wide."""
@@ -184,11 +197,6 @@ class _Part(NamedTuple):
             x += n
 
 
-def _style_of(part: _Part) -> tuple[str, str]:
-    sgr = part.known.runs[0][1]
-    return _parts(sgr)[2], sgr
-
-
 def _different(before: Known | None, now: Known) -> tuple[int, int]:
     """Return the start and end of the cells that differ; the whole piece if characters may be wide."""
     width = now.cells
@@ -198,9 +206,9 @@ def _different(before: Known | None, now: Known) -> tuple[int, int]:
     return start, width - _n_same(_reversed(before.runs), _reversed(now.runs), width - start)
 
 
-def _cost(before: Known | None, now: Known) -> int:
-    """Return about how many characters it takes to write a piece."""
-    return 0 if before == now else _MOVE_COST + max(now.n_shown, before.n_shown if before is not None else 0)
+def _cost(before: Known | None, now: Known | None) -> int:
+    """Return about how many characters it takes to write a piece in place of another one."""
+    return 0 if before == now else _MOVE_COST + max(known.n_shown for known in (before, now) if known is not None)
 
 
 _FRAME_BY_APP: WeakKeyDictionary[App[Any], Frame] = WeakKeyDictionary()
@@ -216,11 +224,12 @@ class FrameUpdate(CompositorUpdate):
     """Pieces of the screen on their way to the terminal."""
 
     frame: Frame
-    pieces: Sequence[Piece]
+    pieces: Pieces
     synchronized: bool
+    scroll: Scroll | None = None
 
     def render_segments(self, console: Console) -> str:
-        return self.frame.changes(self.pieces, console, synchronized=self.synchronized)
+        return self.frame.changes(self.pieces, console, synchronized=self.synchronized, scroll=self.scroll)
 
     def text(self, console: Console, cursor: Offset) -> str:
         """Return what to write, with the cursor where it belongs, or an empty text if nothing has changed."""
@@ -301,15 +310,11 @@ def _read(strip: Strip, console: Console) -> Known:
 
 
 def _n_same(before: Sequence[Run], now: Sequence[Run], most: int) -> int:
-    n_runs = _n_leading(before, now)
+    n_runs = n_leading(map(eq, before, now))
     n = sum(len(run[0]) for run in now[:n_runs])
     if n_runs < min(len(before), len(now)) and before[n_runs][1:] == now[n_runs][1:]:
-        n += _n_leading(before[n_runs][0], now[n_runs][0])
+        n += n_leading(map(eq, before[n_runs][0], now[n_runs][0]))
     return min(n, most)
-
-
-def _n_leading(before: Sequence[Run | str], now: Sequence[Run | str]) -> int:
-    return sum(1 for _ in takewhile(bool, map(eq, before, now)))
 
 
 def _reversed(runs: Sequence[Run]) -> list[Run]:

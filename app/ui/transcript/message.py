@@ -65,15 +65,6 @@ class Item:
     def _guessed_lines(self, width: int) -> int:
         return 1
 
-    def part_at(self, y: int, width: int) -> tuple[MessagePart | None, int]:
-        """Return the part at a line, if any, and its own line there."""
-        for part in self.parts:
-            height = part.n_lines(width)
-            if y < height:
-                return part, y
-            y -= height
-        return None, 0
-
     def top_of(self, part: MessagePart, width: int) -> int:
         """Return the first line of a part."""
         return sum(each.n_lines(width) for each in self.parts[: self.parts.index(part)])

@@ -94,7 +94,14 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
         marked = isinstance(chosen, AnswerMessage) and chosen.marked_code
         return f"keys act on {f'code block {marked}' if marked else 'the chosen message'}; {leaves}" if chosen else ""
 
-    def leave_far(self) -> None:
+    def _move(self) -> bool:
+        is_new = super()._move()
+        if self._is_far(self.chosen):
+            self.call_later(self._leave_far)
+        return is_new
+
+    def _leave_far(self) -> None:
+        """Select nothing if the selected message is far away: keys must not act on what is out of sight."""
         if self._is_far(self.chosen):
             self.choose(None)
 
@@ -225,7 +232,7 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
 
     def on_click(self, event: events.Click) -> None:
         event.stop()
-        item, part, line = self.place_at(event.y)
+        item, part, line = self.place_at(event.y) or (None, None, 0)
         if not isinstance(item, MessageItem) or part is None:
             return
         x = event.x - self.margin - 1 - part.prefix.cell_length

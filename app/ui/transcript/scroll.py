@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Self
 
@@ -33,10 +33,6 @@ _PART_BITS, _ROW_BITS = 8, 24
 """Bits for the part and for the row in the numbers by which a selection knows the rows."""
 
 
-def _first_number(at: int, number: int) -> int:
-    return (at << _PART_BITS | number) << _ROW_BITS
-
-
 class LineScroll(ScrollView, RowCanvas):
     """Messages and notices below each other.
 
@@ -52,6 +48,8 @@ class LineScroll(ScrollView, RowCanvas):
 
     def __init__(self) -> None:
         self.items: list[Item] = []
+        self._fronts: dict[tuple[bool, Content], list[Segment]] = {}
+        """What is drawn before lines: the mark of the chosen message or a space, and a prefix."""
         super().__init__()
         self.chosen: MessageItem | None = None
         self._ends: list[int] = []
@@ -71,8 +69,7 @@ class LineScroll(ScrollView, RowCanvas):
 
     def lay_out(self, item: Item) -> None:
         """Make the parts of an item."""
-        if isinstance(item, MessageItem):
-            item.lay_out()
+        raise NotImplementedError
 
     def _measure(self, start: int = 0) -> None:
         del self._ends[start:]
@@ -92,62 +89,58 @@ class LineScroll(ScrollView, RowCanvas):
 
     def settle(self) -> None:
         """Lay out what is near, after any change, and draw all that is visible."""
-        for at, item in enumerate(self.items):
-            for number, part in enumerate(item.parts):
-                if part.first_number != (first := _first_number(at, number)):
-                    part.first_number = first
-                    part.redraw()
-            item.changed_line(self._width)
+        for at in range(len(self.items)):
+            self._number(at)
         self._measure()
         if self._columns:
             self._move()
-            draw_soon(self, self._view)
+            draw_soon(self, self.outer_size.region)
 
     def update(self, item: Item) -> None:
         """Draw what has changed in an item, unless it left the view while its change was prepared."""
         if item not in self.items[-1:] and item not in self.items:
             return
         width, at = self._width, self._index(item)
-        changed, end, y = item.changed_line(width), self._ends[at], self.scroll_offset.y
+        changed, end, place = item.changed_line(width), self._ends[at], self._top_of(item) - self.scroll_offset.y
         self._measure(at)
         if not self._columns or changed is None:
             return
-        self._move()
-        top = self._top_of(item) + changed - y
-        if self.scroll_offset.y != y:
-            draw_soon(self, self._view)
+        is_new = self._move()
+        scrolled = place - (place := self._top_of(item) - self.scroll_offset.y)
+        top = max(0, min(place + changed, self._height - scrolled) if scrolled else place + changed)
+        if is_new or scrolled < 0:
+            draw_soon(self, self.outer_size.region)
         elif top < self._height:
-            bottom = min(self._height, end - y) if self._ends[at] == end else self._height
-            draw_soon(self, Region(0, max(0, top), self._columns, max(0, bottom - max(0, top))))
+            is_all = scrolled or self._ends[at] != end
+            bottom = self._height if is_all else min(self._height, end - self.scroll_offset.y)
+            draw_soon(self, Region(0, top, self._columns, max(0, bottom - top)), scrolled=scrolled)
         self._read_soon()
 
-    @property
-    def _view(self) -> Region:
-        return Region(0, 0, self.outer_size.width, self.outer_size.height)
-
-    def _move(self) -> None:
-        """Scroll to the end or to the anchor, and lay out what comes near by that."""
-        self._is_settling = True
+    def _move(self) -> bool:
+        """Scroll to the end or to the anchor, and lay out what comes near by that; return whether there was any."""
+        self._is_settling, is_new = True, False
         while True:
             self._keep_position()
             first, end = self._near(_AHEAD)
             fresh = [at for at in range(first, end) if not self.items[at].is_laid_out]
             if not fresh:
                 break
+            is_new = True
             for at in fresh:
-                self._lay_out_at(at)
+                self.lay_out(self.items[at])
+                self._number(at)
             self._measure(fresh[0])
         self._is_settling = False
-        if self._is_far(self.chosen):
-            self.call_later(self.leave_far)
         self._read_soon()
+        return is_new
 
-    def _lay_out_at(self, at: int) -> None:
-        item = self.items[at]
-        self.lay_out(item)
-        for number, part in enumerate(item.parts):
-            part.first_number = _first_number(at, number)
-        item.changed_line(self._width)
+    def _number(self, at: int) -> None:
+        """Number the rows of an item for a selection, as all of it is drawn."""
+        for number, part in enumerate(self.items[at].parts):
+            if part.first_number != (first := (at << _PART_BITS | number) << _ROW_BITS):
+                part.first_number = first
+                part.redraw()
+        self.items[at].changed_line(self._width)
 
     def _near(self, n_views: int) -> tuple[int, int]:
         """Return the first and the end of the items within so many heights of the view around it."""
@@ -159,9 +152,6 @@ class LineScroll(ScrollView, RowCanvas):
     def _is_far(self, item: Item | None) -> bool:
         first, end = self._near(_FAR)
         return item is not None and not first <= self._index(item) < end
-
-    def leave_far(self) -> None:
-        """Select nothing if the selected message is far away: keys must not act on what is out of sight."""
 
     def _keep_position(self) -> None:
         """Scroll to the end or to the anchor, before anything is drawn elsewhere."""
@@ -242,8 +232,7 @@ class LineScroll(ScrollView, RowCanvas):
 
     def go_to_beginning(self) -> None:
         """Show the first item at the top."""
-        if self.items and self._n_lines > self._height:
-            self.show_at_top(self.items[0])
+        self._scroll_to_line(0)
 
     def follow_end(self) -> None:
         """Show the end, and follow it."""
@@ -277,6 +266,7 @@ class LineScroll(ScrollView, RowCanvas):
 
     def redraw(self) -> None:
         """Draw every line again when it is visible."""
+        self._fronts.clear()
         for item in self.items:
             for part in item.parts:
                 part.redraw()
@@ -286,21 +276,29 @@ class LineScroll(ScrollView, RowCanvas):
             self.redraw()
         return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
 
-    def render_line(self, y: int) -> Strip:
-        item, part, line = self.place_at(y)
-        if part is None:
-            return Strip.blank(self.outer_size.width, self.visual_style.rich_style)
-        strip = part.line(line)
-        return self._blank(item, part) if strip is None else strip
+    def strips(self, first: int, end: int) -> Iterable[Strip]:
+        drawn = [Strip.blank(self.outer_size.width, self.visual_style.rich_style)] * (end - first)
+        for item, part, top, bottom in self._parts_at(first, end):
+            start, stop = max(first, top), min(end, bottom)
+            lines = list(part.lines(start - top, stop - top))
+            n_below = stop - start - len(lines)
+            drawn[start - first : stop - first] = lines + [self._blank(item, part)] * n_below if n_below else lines
+        return drawn
 
-    def place_at(self, y: int) -> tuple[Item | None, MessagePart | None, int]:
-        """Return the item and the part at a line of the view, and the part's own line there."""
-        y += self.scroll_offset.y
-        at = bisect_right(self._ends, y)
-        if at >= len(self.items) or not self.items[at].is_laid_out:
-            return None, None, 0
-        item = self.items[at]
-        return item, *item.part_at(y - (self._ends[at - 1] if at else 0), self._width)
+    def _parts_at(self, first: int, end: int) -> Iterator[tuple[Item, MessagePart, int, int]]:
+        """Yield the parts in these lines of the view, each with its item, its first line and the line below it."""
+        y = self.scroll_offset.y
+        at = bisect_right(self._ends, first + y)
+        for number, item in enumerate(self.items[at : bisect_right(self._ends, end - 1 + y) + 1], at):
+            bottom = (self._ends[number - 1] if number else 0) - y
+            for part in item.parts:
+                top, bottom = bottom, bottom + part.n_lines(self._width)
+                if max(first, top) < min(end, bottom):
+                    yield item, part, top, bottom
+
+    def place_at(self, y: int) -> tuple[Item, MessagePart, int] | None:
+        """Return the item and the part at a line of the view, if any, and the part's own line there."""
+        return next(((item, part, y - top) for item, part, top, _ in self._parts_at(y, y + 1)), None)
 
     @property
     def margin(self) -> int:
@@ -319,8 +317,11 @@ class LineScroll(ScrollView, RowCanvas):
 
     def _framed(self, item: Item | None, prefix: Content, segments: Sequence[Segment]) -> Strip:
         is_marked = isinstance(item, MessageItem) and (item is self.chosen or item.is_edited)
-        before = Content(" " * self.margin) + Content.styled(CHOSEN_BAR if is_marked else " ", QUIET) + prefix
-        return self.finished([*self.segments([(None, before)], 0), *segments], self.outer_size.width)
+        key = is_marked, prefix
+        if key not in self._fronts:
+            before = Content(" " * self.margin) + Content.styled(CHOSEN_BAR if is_marked else " ", QUIET) + prefix
+            self._fronts[key] = self.segments([(None, before)], 0)
+        return self.finished([*self._fronts[key], *segments], self.outer_size.width)
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         """Return the selected text of what is laid out, with lines as they were written."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, TypeVar
 
 LineT = TypeVar("LineT")
@@ -32,7 +32,7 @@ class RowLayout(Generic[LineT]):
         lines: Callable[[int, int], Sequence[LineT]],
         blank: Callable[[int], LineT],
     ) -> None:
-        self._count, self._height, self._lines, self._blank = count, height, lines, blank
+        self._count, self._height, self._drawn_lines, self._blank = count, height, lines, blank
         self._width = 0
         self._ends = array("q")
         """The line below each row that was measured."""
@@ -79,18 +79,24 @@ class RowLayout(Generic[LineT]):
 
     def line(self, y: int, width: int) -> LineT | None:
         """Return a line; None below all rows."""
-        number = self.row_at(y, width)
-        if number >= len(self._ends):
-            return None
-        at, lines = y - self.top(number, width), self.draw(number)
-        return lines[at] if at < len(lines) else self._blank(width)
+        return next(self.lines(y, y + 1, width), None)
+
+    def lines(self, first: int, end: int, width: int) -> Iterator[LineT]:
+        """Yield the lines from one to another, as far as there are rows."""
+        number = self.row_at(first, width)
+        top = self.top(number, width)
+        while first < end and number < len(self._ends):
+            lines, bottom = self.draw(number), self._ends[number]
+            for at in range(first - top, min(end, bottom) - top):
+                yield lines[at] if at < len(lines) else self._blank(width)
+            number, first, top = number + 1, bottom, bottom
 
     def draw(self, number: int) -> Sequence[LineT]:
         """Return the lines of a row at the width of the last call."""
         if number not in self._drawn:
             if len(self._drawn) >= _MOST_DRAWN:
                 self._drawn.clear()
-            self._drawn[number] = self._lines(number, self._width)
+            self._drawn[number] = self._drawn_lines(number, self._width)
         return self._drawn[number]
 
     def stored(self, number: int) -> Sequence[LineT]:

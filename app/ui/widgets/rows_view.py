@@ -6,9 +6,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice, takewhile
+from pickle import dumps
 from typing import Any, Protocol, Self, runtime_checkable
 
+from rich.color import ColorSystem
 from rich.segment import Segment
+from rich.style import Style as RichStyle
 from textual.content import Content
 from textual.geometry import Region, Size
 from textual.reactive import var
@@ -61,9 +64,9 @@ class RowList:
         self.width = width
         return self.layout.n_lines(width)
 
-    def line(self, y: int) -> Strip | None:
-        """Return a line; None below all rows."""
-        return self.layout.line(y, self.width)
+    def lines(self, first: int, end: int) -> Iterator[Strip]:
+        """Yield the lines from one to another, as far as there are rows."""
+        return self.layout.lines(first, end, self.width)
 
     def top_of(self, row: int) -> int:
         """Return the first line of a row."""
@@ -151,17 +154,20 @@ class RowList:
 class SoonDrawing(Protocol):
     """A compositor that draws without messages."""
 
-    def draw_soon(self, widget: Widget, *regions: Region) -> None:
+    def draw_soon(self, widget: Widget, *regions: Region, scrolled: int = 0) -> None:
         """Draw parts of a widget in the next turn of the event loop."""
 
 
-def draw_soon(widget: Widget, *regions: Region) -> None:
-    """Draw parts of a widget, without the five messages that `refresh` takes where that is possible."""
+def draw_soon(widget: Widget, *regions: Region, scrolled: int = 0) -> None:
+    """Draw parts of a widget, without the five messages that `refresh` takes where that is possible.
+
+    `scrolled` is the number of lines that everything else in it has moved up.
+    """
     compositor = widget.screen._compositor if widget.is_attached else None
     if isinstance(compositor, SoonDrawing):
-        compositor.draw_soon(widget, *regions)
+        compositor.draw_soon(widget, *regions, scrolled=scrolled)
     else:
-        widget.refresh(*regions)
+        widget.refresh(*(() if scrolled else regions))
 
 
 class RowCanvas(Widget):
@@ -174,19 +180,31 @@ class RowCanvas(Widget):
         super().__init__(*args, **named)
         # Links in a model's text cannot be clicked.
         self.auto_links = False
+        self._own_selection: Selection | None = None
+        self._drawn_style: Style | None = None
+        """The widget's style that the background below belongs to."""
+
+    def selection_updated(self, selection: Selection | None) -> None:
+        self._own_selection = selection
+        super().selection_updated(selection)
 
     def render_lines(self, crop: Region) -> list[Strip]:
         if self.styles.gutter:
             return super().render_lines(crop)
         # Textual would render every visible line again whenever the text grows.
-        return [self.render_line(y).crop(*crop.column_span) for y in crop.line_range]
+        return [strip.crop(crop.x, crop.right) for strip in self.strips(crop.y, crop.bottom)]
+
+    def strips(self, first: int, end: int) -> Iterable[Strip]:
+        """Return the lines of the view from one to another."""
+        raise NotImplementedError
+
+    def render_line(self, y: int) -> Strip:
+        return next(iter(self.strips(y, y + 1)))
 
     def segments(self, line: Line, number: int, style: str = "") -> list[Segment]:
         """Return a line of the row that a selection knows by a number; `style` is below all other styles."""
         base = self.visual_style
-        # A widget may be drawn once more after it was removed.
-        selection = self.text_selection if self.is_attached else None
-        span = selection.get_span(number) if selection is not None else None
+        span = self._own_selection.get_span(number) if self._own_selection is not None else None
         segments: list[Segment] = []
         # An empty line has a place as well.
         for at, content in [part for part in line if part[1]] or line[-1:]:
@@ -194,11 +212,23 @@ class RowCanvas(Widget):
                 content = self._selected(content, span[0] - at, len(content) if span[1] < 0 else span[1] - at)
             for text, own in (content.stylize_before(style) if style else content).render(base, end=""):
                 shown = base + own
-                segments.append(
-                    Segment(text, shown.rich_style if at is None else shown.rich_style_with_offset(at, number))
-                )
-                at = None if at is None else at + len(text)
+                if at is None:
+                    segments.append(Segment(text, shown.rich_style))
+                else:
+                    segments.append(Segment(text, self._placed(shown, at, number)))
+                    at += len(text)
         return segments
+
+    def _placed(self, style: Style, at: int, number: int) -> RichStyle:
+        """Return a style with the place of its text; made by Textual, it would not have the escape codes yet."""
+        shown = style.rich_style
+        if shown._null:
+            return style.rich_style_with_offset(at, number)
+        if shown._ansi is None:
+            Strip.render_ansi(shown, self.app.console._color_system or ColorSystem.TRUECOLOR)
+        copied = shown.copy()
+        copied._meta, copied._hash = dumps({"offset": (at, number)}), None
+        return copied
 
     def _selected(self, content: Content, start: int, end: int) -> Content:
         start, end = max(0, start), min(len(content), end)
@@ -208,10 +238,12 @@ class RowCanvas(Widget):
 
     def finished(self, segments: Sequence[Segment], width: int) -> Strip:
         """Return a line of a width, in the colors that the terminal can show."""
-        base, background = self.background_colors
-        strip = Strip(segments).adjust_cell_length(width, Style(background=base + background).rich_style)
+        if self._drawn_style is not (style := self.visual_style):
+            base, self._ground = self.background_colors
+            self._drawn_style, self._ground_style = style, Style(background=base + self._ground).rich_style
+        strip = Strip(segments).adjust_cell_length(width, self._ground_style)
         for each in self.get_line_filters():
-            strip = strip.apply_filter(each, background)
+            strip = strip.apply_filter(each, self._ground)
         return strip
 
 
@@ -264,9 +296,10 @@ class RowsView(RowCanvas):
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         return self.list.n_lines(width) + self.n_below if self.rows else 0
 
-    def render_line(self, y: int) -> Strip:
+    def strips(self, first: int, end: int) -> Iterable[Strip]:
         width = self.size.width
-        return self.list.layout.line(y, width) or Strip.blank(width, self.visual_style.rich_style)
+        drawn = list(self.list.layout.lines(first, end, width))
+        return drawn + [Strip.blank(width, self.visual_style.rich_style)] * (end - first - len(drawn))
 
     def _paint(self, number: int, line: Line, width: int) -> Strip:
         segments = self.segments(line, number)

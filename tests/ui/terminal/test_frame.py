@@ -1,5 +1,6 @@
 """Write only what differs, and show the same as if everything were written."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -11,12 +12,12 @@ from rich.console import Console
 from rich.segment import Segment
 from rich.style import Style
 from textual.app import App
-from textual.geometry import Offset
+from textual.geometry import Offset, Region
 from textual.strip import Strip
 
 from app.conversations.store import Store
 from app.ui.app import TandemApp
-from app.ui.terminal.frame import Frame, FrameUpdate, Piece
+from app.ui.terminal.frame import Frame, FrameUpdate, Scroll
 from tests.ui.driver import Chat, fill, open_chat
 from tests.ui.terminal.emulator import Emulator
 from tests.ui.test_snapshots_states import MARKDOWN
@@ -33,9 +34,16 @@ _SEGMENTS = st.lists(
 )
 
 
+Piece = tuple[tuple[int, int], Strip]
+
+
 def piece(x: int, y: int, width: int, parts: list[tuple[str, Style | None]]) -> Piece:
     strip = Strip([Segment(text, style) for text, style in parts])
-    return Piece(x, y, strip.adjust_cell_length(width))
+    return (y, x), strip.adjust_cell_length(width)
+
+
+def changes(frame: Frame, pieces: Iterable[Piece], *, synchronized: bool = False, scroll: Scroll | None = None) -> str:
+    return frame.changes(dict(pieces), _CONSOLE, synchronized=synchronized, scroll=scroll)
 
 
 _PIECES = st.lists(
@@ -54,10 +62,10 @@ def test_changes_show_the_same_as_everything(
         for x, y, width, parts in update:
             new = piece(x, y, min(width, _WIDTH - x), parts)
             # As the compositor's, they do not overlap.
-            if not any(each.y == y and each.x < x + width and x < each.x + each.strip.cell_length for each in pieces):
+            if not any(at == y and left < x + width and x < left + strip.cell_length for (at, left), strip in pieces):
                 pieces.append(new)
-        changed.feed(frame.changes(pieces, _CONSOLE, synchronized=synchronized))
-        whole.feed(Frame().changes(pieces, _CONSOLE))
+        changed.feed(changes(frame, pieces, synchronized=synchronized))
+        whole.feed(changes(Frame(), pieces))
     halves = [
         [("", "wide") if character == "" else (character, style) for character, style in row] for row in whole.cells
     ]
@@ -70,45 +78,60 @@ def test_changes_show_the_same_as_everything(
 @given(st.lists(st.sampled_from(["some text", "other", "日本", "", "an", "xyz"]), min_size=30, max_size=30), st.data())
 def test_scrolled_lines_show_the_same_as_everything(texts: list[str], data: st.DataObject) -> None:
     frame, changed, whole = Frame(), Emulator(30, 12), Emulator(30, 12)
+    before = 0
     for at in data.draw(st.lists(st.integers(0, 18), max_size=4)):
         rows = data.draw(st.sampled_from([(), (2,), range(12)]))
         beside = [piece(0, y, 8, [(f"row {at + y}", _STYLES[1])]) for y in rows]
-        lines = [piece(8, y, 20, [(texts[at + y], _STYLES[at % 4])]) for y in range(1, 11)]
-        lines += [piece(28, y, 2, [("█" if y > at % 5 else " ", _STYLES[2])]) for y in range(1, 11)]
-        changed.feed(frame.changes([*beside, *lines], _CONSOLE, synchronized=True))
-        whole.feed(Frame().changes([*beside, *lines], _CONSOLE))
+        beside += [piece(28, y, 2, [("█" if y > at % 5 else " ", _STYLES[2])]) for y in range(1, 11)]
+        lines = [piece(8, y, 20, [(texts[at + y], _STYLES[(at + y) % 4])]) for y in range(1, 11)]
+        scroll = Scroll(Region(8, 1, 22, 10), at - before)
+        scrolls = 0 < scroll.n < 10 and frame.can_scroll(scroll, 30)
+        fresh = [*beside, *(lines[-scroll.n :] if scrolls else lines)]
+        changed.feed(changes(frame, fresh, synchronized=True, scroll=scroll if scrolls else None))
+        whole.feed(changes(Frame(), [*beside, *lines]))
         assert changed.cells == whole.cells
+        before = at
 
 
 def test_text_that_moves_up_is_not_written_again() -> None:
-    frame = Frame()
+    frame, scroll = Frame(), Scroll(Region(9, 0, 40, 12), 2)
     lines = [f"{'abcdefghijklmnopqrst'[number] * 20} {number}" for number in range(20)]
     beside = [piece(0, y, 9, [(f"side {y}", None)]) for y in range(12)]
-    frame.changes([*beside, *(piece(9, y, 40, [(lines[y], None)]) for y in range(12))], _CONSOLE)
-    moved = [piece(9, y, 40, [(lines[y + 2], None)]) for y in range(12)]
-    written = frame.changes(moved, _CONSOLE, synchronized=True)
+    changes(frame, [*beside, *(piece(9, y, 40, [(lines[y], None)]) for y in range(12))])
+    assert frame.can_scroll(scroll, 49)
+    written = changes(
+        frame, [piece(9, y, 40, [(lines[y + 2], None)]) for y in (10, 11)], synchronized=True, scroll=scroll
+    )
     assert written.startswith("\x1b[1;12r\x1b[2S\x1b[r")
     assert "mmmm 12" in written
     assert "llll 11" not in written
-    assert "side 10" in written
+    assert "10" in written.replace("mmmm 12", "")
+
+
+@pytest.mark.parametrize(("side", "width"), [("a side that is longer than text {}", 49), ("side", 50)])
+def test_lines_are_written_where_scrolling_saves_nothing_or_a_part_is_unknown(side: str, width: int) -> None:
+    frame = Frame()
+    beside = [piece(0, y, 40, [(side.format(y), None)]) for y in range(12)]
+    changes(frame, [*beside, *(piece(40, y, 9, [(f"text {y}", None)]) for y in range(12))])
+    assert not frame.can_scroll(Scroll(Region(40, 0, 9, 12), 2), width)
 
 
 def test_only_the_end_of_a_growing_line_is_written() -> None:
     frame = Frame()
-    frame.changes([piece(4, 1, 30, [("Some words", None)])], _CONSOLE)
-    assert frame.changes([piece(4, 1, 30, [("Some words of", None)])], _CONSOLE) == "\x1b[2;16Hof"
-    assert frame.changes([piece(4, 1, 30, [("Some words of", None)])], _CONSOLE) == ""
+    changes(frame, [piece(4, 1, 30, [("Some words", None)])])
+    assert changes(frame, [piece(4, 1, 30, [("Some words of", None)])]) == "\x1b[2;16Hof"
+    assert changes(frame, [piece(4, 1, 30, [("Some words of", None)])]) == ""
 
 
 def test_each_style_is_switched_to_once_in_a_frame() -> None:
     rows = [piece(0, y, 20, [("label", _STYLES[2]), ("  ", None), ("value", None)]) for y in range(5)]
-    written = Frame().changes(rows, _CONSOLE, synchronized=True)
+    written = changes(Frame(), rows, synchronized=True)
     assert (written.count("38;2;17;34;51"), written.count("label"), written.count("value")) == (1, 5, 5)
 
 
 def test_a_frame_without_a_change_is_not_written() -> None:
     frame, cursor = Frame(), Offset(3, 1)
-    update = FrameUpdate(frame, [piece(0, 0, 5, [("words", None)])], synchronized=True)
+    update = FrameUpdate(frame, dict([piece(0, 0, 5, [("words", None)])]), synchronized=True)
     assert "words" in update.text(_CONSOLE, cursor)
     assert update.text(_CONSOLE, cursor) == ""
     assert update.text(_CONSOLE, Offset(4, 1)) == "\x1b[?2026h\x1b[2;5H\x1b[?2026l"
@@ -116,15 +139,15 @@ def test_a_frame_without_a_change_is_not_written() -> None:
 
 def test_a_line_with_wide_characters_is_written_whole() -> None:
     frame = Frame()
-    frame.changes([piece(0, 0, 12, [("日本 words", None)])], _CONSOLE)
-    assert "日本 words!" in frame.changes([piece(0, 0, 12, [("日本 words!", None)])], _CONSOLE)
+    changes(frame, [piece(0, 0, 12, [("日本 words", None)])])
+    assert "日本 words!" in changes(frame, [piece(0, 0, 12, [("日本 words!", None)])])
 
 
 def test_everything_is_written_after_forgetting() -> None:
     frame = Frame()
-    frame.changes([piece(0, 0, 5, [("words", None)])], _CONSOLE)
+    changes(frame, [piece(0, 0, 5, [("words", None)])])
     frame.forget()
-    assert "words" in frame.changes([piece(0, 0, 5, [("words", None)])], _CONSOLE)
+    assert "words" in changes(frame, [piece(0, 0, 5, [("words", None)])])
 
 
 @pytest.mark.parametrize("seed", range(3))

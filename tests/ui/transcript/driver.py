@@ -76,5 +76,5 @@ def laid_out(chat: Chat) -> int:
 
 def first_visible(chat: Chat) -> int | None:
     """The id of the message in the first row."""
-    item, _, _ = chat.screen.view.messages.place_at(0)
-    return item.id if isinstance(item, MessageItem) else None
+    place = chat.screen.view.messages.place_at(0)
+    return place[0].id if place is not None and isinstance(place[0], MessageItem) else None
