@@ -189,6 +189,7 @@ PROMPT = (
     _key("prompt.complete", "tab", "complete", "complete", "Complete what is typed"),
     _visible_key("prompt.dismiss", "escape", "dismiss", "close", "Close the list above the prompt"),
     _key("prompt.search", "ctrl+s", "search", "search prompts", "Search past prompts", "find history recall"),
+    _key("prompt.clear", "ctrl+l", "clear_text", "clear", "Clear the prompt; undo brings it back", "delete empty"),
     # Ctrl+Z suspends, as in any program of a terminal.
     _key("prompt.undo", "ctrl+underscore", "undo", "undo", "Undo what was typed"),
 )

@@ -57,6 +57,8 @@ class ChatController:
         self.commands = ConversationCommands(view, self.input_mode, self.run)
         self._action = action
         self._reading: FileReading | None = None
+        self._refused = ""
+        """The text that was refused last; its references without a file are sent as text the second time."""
 
     async def command(self, action: Callable[..., object], *arguments: object) -> None:
         """Run an action as `attempt` does, and draw what it changed."""
@@ -125,8 +127,9 @@ class ChatController:
         view, before = self.view, self.view.status.doing
         self._reading = reading = FileReading(lambda name: view.call_later(self._show_file, name))
         view.screen.refresh_bindings()
+        as_text, self._refused = text == self._refused, text
         try:
-            return await message_of(text, self.session, reading)
+            message = await message_of(text, self.session, reading, as_text=as_text)
         except Interrupted:
             raise AppError("Reading was stopped; the prompt was not sent.") from None
         finally:
@@ -137,6 +140,8 @@ class ChatController:
             # The program may end meanwhile.
             if view.is_attached:
                 view.screen.refresh_bindings()
+        self._refused = ""
+        return message
 
     def _show_file(self, name: str) -> None:
         if self._reading is not None:

@@ -177,7 +177,7 @@ class PromptCounter:
         if len(text) < _COUNTED_CHARS and "@" not in text and not self._view.prompt.pastes:
             return
         try:
-            message = await message_of(text, self._view.session, FileReading(), counts=True)
+            message = await message_of(text, self._view.session, FileReading(), as_text=True)
         except AppError:
             # The same error is shown when the prompt is sent.
             return

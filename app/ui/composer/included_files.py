@@ -43,7 +43,7 @@ _LONGEST_DROP = 4000
 _AS_TEXT = "To send it as text, put a space after the @."
 _MAX_PATH_WORDS = 12
 _MAX_NAMED = 3
-"""References without a file that a notice names."""
+"""References without a file that an error names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +92,11 @@ class FileReading:
         self._show(name)
 
 
-async def message_of(text: str, session: Session, reading: FileReading, *, counts: bool = False) -> str:
+async def message_of(text: str, session: Session, reading: FileReading, *, as_text: bool = False) -> str:
     """Return the message for a typed text, with the files that it names; store its pictures.
 
-    `counts` tells that it is not sent yet, so that no notice is due.
-
     Raises:
-        AppError: A file cannot be included.
+        AppError: A file cannot be included, or a reference names none, unless that one is sent `as_text`.
         Interrupted: The reading was stopped.
     """
     # The store's modules are imported after the first frame.
@@ -111,10 +109,10 @@ async def message_of(text: str, session: Session, reading: FileReading, *, count
     limits = session.settings.pictures
     work = in_background(lambda: include_files(question, pastes, Path(), limits, reading), "included files")
     message, pictures = await wrap_future(work)
+    if not as_text and (names := _without_file(message)):
+        raise AppError(f"No file matches {', '.join(names)}.", "Press the key again to send it as text.")
     for picture in pictures:
         session.library.add_picture(picture)
-    if not counts and (names := _without_file(message)):
-        session.library.say(f"No file matches {', '.join(names)}; it is sent as text.")
     return message
 
 

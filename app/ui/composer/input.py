@@ -284,6 +284,10 @@ class PromptInput(PromptEditor):
 
     # Editing
 
+    def action_clear_text(self) -> None:
+        """Remove the whole text."""
+        self.clear()
+
     def show_instead(self, line: str) -> None:
         """Show a line in place of the text, which stays as it is; an empty one ends that."""
         if line != self._instead:

@@ -64,11 +64,21 @@ async def test_a_path_without_a_file_is_not_sent(folder: Path) -> None:
         assert not chat.engine.requests
 
 
-async def test_a_name_that_no_file_has_is_sent_as_text_with_a_notice(folder: Path) -> None:
+async def test_a_name_that_no_file_has_is_sent_as_text_the_second_time(folder: Path) -> None:
     async with open_chat() as chat:
-        await chat.send("see @notes.md and @nomatch, me@x.org")
-        await chat.shows("No file matches @nomatch; it is sent as text.")
+        await chat.enter("see @notes.md and @nomatch, me@x.org", "No file matches @nomatch. Press the key again")
+        assert not chat.engine.requests
+        await chat.pilot.press("enter")
+        await chat.until(lambda: len(chat.engine.requests) == 1)
         assert chat.asked[-1].endswith("see @notes.md and @nomatch, me@x.org")
+
+
+async def test_a_key_clears_the_prompt_and_undo_brings_it_back() -> None:
+    async with open_chat() as chat:
+        await chat.pilot.press(*"one", "ctrl+j", *"two", "up", "ctrl+l")
+        assert chat.prompt == ""
+        await chat.pilot.press("ctrl+underscore")
+        assert chat.prompt == "one\ntwo"
 
 
 async def test_a_stopped_prompt_with_a_file_comes_back_as_typed() -> None:
