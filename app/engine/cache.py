@@ -49,7 +49,7 @@ class PromptChunks:
 
     def __init__(self, first: int, longest: int, *, stops_inside: bool) -> None:
         self.size = self._first = first
-        self._longest = longest
+        self._shortest, self._longest = max(1, first // 2), longest
         self._stops_inside = stops_inside
         self.ns_per_token: float | None = None
         self._times: dict[int, float] = {}
@@ -71,7 +71,8 @@ class PromptChunks:
         if n_tokens >= self.size:
             # The rest of a prompt says little about longer batches.
             size = self._next_size(max(1.0, ns * self.size / n_tokens))
-            self.size = max(1, self._first // 2, min(self._longest, size))
+            self.size = max(self._shortest, min(self._longest, size))
+        # The next one is longer than the first of a GPU, whose time may be that of compiling shaders.
         if n_tokens >= min(_MIN_TIMED_TOKENS, self.size):
             self.ns_per_token = ns / n_tokens
 
@@ -95,7 +96,7 @@ class PromptChunks:
         """Return the tokens of a batch from which the part of its time that any batch takes matters little."""
         size, times = self.size, self._times
         if len(times) == 1:
-            return 2 * size if times[size] <= _LONGEST_NS else 1
+            return 2 * size if times[size] <= _LONGEST_NS or size == self._shortest else 1
         shortest, longest = min(times), max(times)
         token_ns = max(1.0, (times[longest] - times[shortest]) / (longest - shortest))
         batch_ns = times[shortest] - shortest * token_ns

@@ -26,7 +26,7 @@ _PROCESSOR_CHUNK = 128
 
 More than the rows of a draft, so that they are read with the threads for prompts.
 """
-_FIRST_GPU_CHUNK, _FIRST_SHARED_CHUNK = 2, 64
+_FIRST_GPU_CHUNK, _FIRST_SHARED_CHUNK = 1, 64
 """Prompt tokens in the first batch on GPUs, and where the CPU computes layers too; see `app.engine.cache.PromptChunks`.
 
 From 32 tokens on, GPUs compute the layers of the CPU as well.

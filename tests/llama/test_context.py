@@ -141,7 +141,7 @@ def test_a_prompt_on_the_cpu_is_read_in_smaller_chunks(
     assert (told[0], told[-1]) == (64, 600)
     assert int(one.argmax()) == int(context.logits(0).argmax())
     monkeypatch.setattr(context.model, "on_gpu", True)
-    assert context.n_chunk == 2
+    assert context.n_chunk == 1
     model.close()
 
 
