@@ -119,17 +119,17 @@ def explain(
     moved = float(np.abs(rows[0] - rows[1]).max())
     alone, batched = ((float(row[token]), float(row[other])) for row in rows)
     near, why = _judge(sampling, alone, moved, width)
-    p_alone, p_batched = _probabilities(rows[0], alone), _probabilities(rows[1], batched)
+    chances = [softmax(row) for row in rows]
+    p_alone, p_batched = ((float(row[token]), float(row[other])) for row in chances)
     return Difference(
         index, token, other, texts[0], texts[1], width, alone, batched, moved, near, why, p_alone, p_batched
     )
 
 
-def _probabilities(row: Logits, of: tuple[float, float]) -> tuple[float, float]:
-    """Return the softmax of a row at two of its logits."""
-    highest = float(row.max())
-    total = float(np.exp(row - highest, dtype=np.float64).sum())
-    return float(np.exp(of[0] - highest)) / total, float(np.exp(of[1] - highest)) / total
+def softmax(logits: Logits) -> Logits:
+    """Return the probabilities of all tokens, before any sampler."""
+    exponentials = np.exp(logits - logits.max(), dtype=np.float64)
+    return exponentials / exponentials.sum()  # type: ignore[no-any-return]
 
 
 def _judge(sampling: SamplingParams, alone: tuple[float, float], moved: float, width: int) -> tuple[bool, str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from app.compare.difference import softmax
 from app.conversations.message import Message, Role
 from app.core.errors import Interrupted, UsageError
 from app.engine.auto.curve import CostModel
@@ -129,14 +130,9 @@ def agreement(
 
 def divergence(target: Logits, draft: Logits) -> float:
     """Return the KL divergence of the draft's distribution from the target's, in nats."""
-    p, q = _softmax(target), np.maximum(_softmax(draft), _MIN_PROBABILITY)
+    p, q = softmax(target), np.maximum(softmax(draft), _MIN_PROBABILITY)
     likely = p > 0
     return float((p[likely] * np.log(p[likely] / q[likely])).sum())
-
-
-def _softmax(logits: Logits) -> Logits:
-    exponentials = np.exp(logits - logits.max(), dtype=np.float64)
-    return exponentials / exponentials.sum()  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,6 +103,15 @@ class SideFigures:
             return "slower"
         return "faster" if low > 1.0 and self.ratio.median >= 1 + NOISE else "unclear"
 
+    @property
+    def gain(self) -> str:
+        """The speedup in words, without the runs that it is from."""
+        if self.ratio is None:
+            return "not measured: the answers are too short"
+        if self.outcome == "same":
+            return f"{NO_SPEEDUP}: nothing was drafted, any difference is chance"
+        return NO_SPEEDUP if self.outcome == "tie" else _faster(self.ratio)
+
     def verdict(self, more: str = "") -> str:
         """Return one sentence, such as "2.1× faster (3 runs each, alternating: 2.0 to 2.2)".
 
@@ -110,20 +119,15 @@ class SideFigures:
         """
         ratio = self.ratio
         if ratio is None:
-            return "not measured: the answers are too short"
+            return self.gain
         runs = "1 run each"
         if ratio.n > 1:
             runs = f"{ratio.n} runs each, alternating: {factor(ratio.low)} to {factor(ratio.high)}"
-        match self.outcome:
-            case "same":
-                return f"{NO_SPEEDUP}: nothing was drafted, any difference is chance ({runs})"
-            case "tie":
-                return f"{NO_SPEEDUP} ({runs})"
-            case "unclear":
-                enough = next((n for n in _NEXT_RUN_COUNTS if n > ratio.n), None)
-                hint = f"; more: {more.format(enough)}" if more and enough is not None else ""
-                return f"{_faster(ratio)}, too few runs to tell ({runs}{hint})"
-        return f"{_faster(ratio)} ({runs})"
+        if self.outcome != "unclear":
+            return f"{self.gain} ({runs})"
+        enough = next((n for n in _NEXT_RUN_COUNTS if n > ratio.n), None)
+        hint = f"; more: {more.format(enough)}" if more and enough is not None else ""
+        return f"{self.gain}, too few runs to tell ({runs}{hint})"
 
     def ratio_text(self, *, spreads: bool = True) -> str:
         """Return the ratio for a table, such as "2.1× (2.0 to 2.2)"; the range only with `spreads`."""

@@ -9,8 +9,7 @@ from typing import cast
 from app.conversations.message import Message, Role
 from app.conversations.tree import as_message
 from app.core.pictures import PictureLimits
-from app.engine.types import AutoDraft, DraftParams
-from app.models.pair_info import PairInfo
+from app.engine.types import AutoDraft
 from app.settings.layers import Origin, Resolved, Thinking, automatic, drafting, sampling, thinking
 from app.worker.request import AnswerRequest
 
@@ -106,18 +105,3 @@ def answer_request(
 def shortened(request: AnswerRequest, max_tokens: int) -> AnswerRequest:
     """Return the same request for a short text without reasoning."""
     return replace(request, max_tokens=max_tokens, stops=(), thinking=Thinking(enabled=False))
-
-
-@dataclass(frozen=True, slots=True)
-class Comparable:
-    """A prompt that can be compared now.
-
-    Attributes:
-        request: The conversation with the prompt at its end; it has a seed if it needs one.
-        fixed: The fixed draft parameters in force, if any.
-    """
-
-    request: AnswerRequest
-    automatic: AutoDraft
-    fixed: DraftParams | None
-    pair: PairInfo

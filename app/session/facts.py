@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 from app.conversations.message import Prefill
 from app.conversations.tree import Node
 from app.core.errors import UsageError
-from app.engine.types import Drafting, DraftParams
+from app.engine.types import Drafting
 from app.models.pair_info import PairInfo
 from app.session.active_conversations import ActiveConversations
 from app.session.answering import Answering, Engine
-from app.session.chat_settings import ChatSettings, Comparable, chat_settings
+from app.session.chat_settings import ChatSettings, chat_settings
 from app.session.conversation import Conversation
 from app.session.library import Library, Mark, StoreOpener
 from app.session.state import Blocked, BlockedError, Change, DraftState, Outcome, Phase, model_names
 from app.session.tool_use import Question, ToolUse
 from app.settings.live import LiveSettings
 from app.worker.jobs import PromptSize
-from app.worker.request import with_seed
+from app.worker.request import AnswerRequest, with_seed
 
 if TYPE_CHECKING:
     from app.worker.engine_worker import Loader
@@ -301,8 +301,8 @@ class ChatFacts:
         """Return whether more events will come without a further command."""
         return self.phase in (Phase.LOADING, Phase.ANSWERING) or self._answering.measure_job is not None
 
-    def comparable(self, typed: str) -> Comparable:
-        """Return the typed prompt, or else the last one, ready to be compared. Raises UsageError."""
+    def comparable(self, typed: str) -> AnswerRequest:
+        """Return the request for the typed prompt, or else the last one, ready to be compared. Raises UsageError."""
         settings, last = self.settings, self.conversation.turn.prompt
         if settings.request.drafting is None:
             raise UsageError("Drafting is off in the settings, so there is nothing to compare.")
@@ -313,7 +313,4 @@ class ChatFacts:
             raise UsageError("There is no prompt to compare yet; type one.")
         request = self._answering.request_for(self.conversation, prompt, None if typed.strip() else last)
         most = min(request.max_tokens or _COMPARED_TOKENS, _COMPARED_TOKENS)
-        request = replace(request, sampling=with_seed(request.sampling), drafting=None, max_tokens=most)
-        drafting = settings.request.drafting
-        fixed = drafting if isinstance(drafting, DraftParams) else None
-        return Comparable(request, settings.automatic, fixed, self.pair)
+        return replace(request, sampling=with_seed(request.sampling), max_tokens=most)

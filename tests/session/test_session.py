@@ -113,9 +113,9 @@ def test_the_typed_prompt_or_the_last_one_is_compared(chat: ScriptedSession) -> 
     chat.session.handle(PairChanged(DRAFT))
     number = chat.exchange("a", "b")
     for typed, messages in (("", ["a"]), ("c", ["a", "b", "c"])):
-        request = chat.session.comparable(typed).request
+        request = chat.session.comparable(typed)
         assert [message.content for message in request.messages] == messages
-        assert (request.max_tokens, request.drafting, request.sampling.seed is None) == (256, None, False)
+        assert (request.max_tokens, request.sampling.seed is None) == (256, False)
         assert request.conversation == str(number)
 
 

@@ -208,7 +208,7 @@ def ask(live: LiveSettings, *before: Message) -> Message:
         session.library.open_store()
         session.open_conversation(number)
         session.handle(Loaded(PAIR))
-        return session.comparable("c").request.messages[0]
+        return session.comparable("c").messages[0]
 
 
 def first(live: LiveSettings) -> Message:

@@ -85,7 +85,7 @@ def test_the_settings_say_whether_to_think_and_how_hard() -> None:
     live.set("answer.thinking", "off", Scope.CONVERSATION)
     session = Session(FakeEngine(), "A pair", live)
     session.handle(Loaded(PAIR))
-    assert session.comparable("c").request.thinking == Thinking(enabled=False, effort="medium")
+    assert session.comparable("c").thinking == Thinking(enabled=False, effort="medium")
 
 
 def token(letter: str) -> int:

@@ -256,11 +256,11 @@ class ChatScreen(BaseScreen[None]):
         await self._read_files(typed, self.controller.attempt(self._compare, typed))
 
     async def _compare(self, typed: str) -> None:
-        what = self.session.comparable(await self.controller.message_of(typed) if typed else "")
+        request = self.session.comparable(await self.controller.message_of(typed) if typed else "")
         if self._is_on_top:
             from app.ui.compare.screen import CompareScreen
 
-            self.app.push_screen(CompareScreen(self.session.engine, what, self.route_events))
+            self.app.push_screen(CompareScreen(self.session, request, self.route_events))
 
     @on(FitOptionList.OptionTaken)
     async def _take_option(self, event: FitOptionList.OptionTaken) -> None:

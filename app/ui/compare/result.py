@@ -83,7 +83,7 @@ def _lines(comparison: Comparison, width: int) -> Iterator[Content]:
     for m in others:
         name = f"{m.name}: " if len(others) > 1 else ""
         style = _RESULT_STYLES.get(m.outcome, "bold")
-        yield Content.assemble((printable(name + _speedup(m)), style), (_runs(m), "$quiet"))
+        yield Content.assemble((printable(name + m.gain), style), (_runs(m), "$quiet"))
         yield from _texts(comparison, m)
     yield from _bars(comparison.measured, width)
     for m in others:
@@ -92,11 +92,6 @@ def _lines(comparison: Comparison, width: int) -> Iterator[Content]:
         yield Content.styled(name + figures, "$quiet")
     for note in comparison.notes:
         yield Content.styled(printable(note), "$quiet")
-
-
-def _speedup(measured: SideFigures) -> str:
-    """Return "3.1× faster" or another verdict without its runs."""
-    return measured.verdict().partition(" (")[0].partition(", too few")[0]
 
 
 def _runs(measured: SideFigures) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -18,7 +18,8 @@ from app.compare.report import Comparison, comparison_markdown
 from app.core.errors import AppError, DoesNotFitError
 from app.core.units import counted
 from app.engine.events import PromptProgress, Step
-from app.session.chat_settings import Comparable
+from app.engine.types import DraftParams
+from app.session.session import Session
 from app.ui.base_screen import SubScreen
 from app.ui.compare.result import PromptLines, Result
 from app.ui.compare.side_pane import SidePane, median_figures
@@ -29,9 +30,7 @@ from app.ui.transcript.endings import in_keys
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.rows_view import n_leading
 from app.worker.events import Event, Failed, JobEnded, JobProgressed, LoadProgress, Measuring
-
-if TYPE_CHECKING:
-    from app.session.answering import Engine
+from app.worker.request import AnswerRequest
 
 _MIN_SIDE_COLUMNS = 50
 """Columns of a side; narrower windows show one text at a time."""
@@ -42,8 +41,8 @@ class CompareScreen(SubScreen[None]):
     """One prompt answered by each side in turn; the conversation does not change.
 
     Args:
-        engine: Runs the rounds.
-        comparable: The prompt and the sides.
+        session: Has the loaded pair and the engine, which runs the rounds.
+        request: The conversation with the prompt at its end, and the drafting in force.
         listen: Sends events of the engine to a handler; None ends that.
     """
 
@@ -67,12 +66,18 @@ class CompareScreen(SubScreen[None]):
 
     result = query_one(Result)
 
-    def __init__(self, engine: Engine, comparable: Comparable, listen: Callable[[OverlayHandler | None], None]) -> None:
+    def __init__(
+        self,
+        session: Session,
+        request: AnswerRequest,
+        listen: Callable[[OverlayHandler | None], None],
+    ) -> None:
         super().__init__()
-        self._engine = engine
-        self._comparable = comparable
+        assert session.pair is not None
+        self._engine, self._pair, self._request = session.engine, session.pair, request
         self._listen = listen
-        self._sides = sides_of(comparable.automatic, comparable.fixed)
+        fixed = request.drafting if isinstance(request.drafting, DraftParams) else None
+        self._sides = sides_of(session.settings.automatic, fixed)
         self._rounds: list[Round] = []
         self._goal = 0
         """Rounds that will have been run."""
@@ -86,13 +91,13 @@ class CompareScreen(SubScreen[None]):
         self._turn = RunBegan("", WARM_UP)
 
     def compose_body(self) -> ComposeResult:
-        yield PromptLines(self._comparable.request)
+        yield PromptLines(self._request)
         yield Container(*self.panes.values(), id="panes")
         yield VerticalGroup(*(pane.row for pane in self.panes.values()), id="sides")
         yield Result()
 
     def on_mount(self) -> None:
-        self.query_one(HeaderLine).pair = self._comparable.pair
+        self.query_one(HeaderLine).pair = self._pair
         self.result.show_result(None)
         self._run_rounds(1)
 
@@ -131,7 +136,7 @@ class CompareScreen(SubScreen[None]):
 
     def action_copy(self) -> None:
         comparison = Comparison(self._rounds, self._differences)
-        markdown = comparison_markdown(comparison, self._comparable.request, self._comparable.pair)
+        markdown = comparison_markdown(comparison, self._request, self._pair)
         self.app.copy_to_clipboard(markdown)
         self.hint.say("Copied the comparison.")
 
@@ -209,7 +214,7 @@ class CompareScreen(SubScreen[None]):
         n_done = len(self._rounds)
         self._is_stopping, self._turn, self._goal = False, RunBegan("", WARM_UP), n_done + n_rounds
         job = CompareJob(
-            self._comparable.request,
+            self._request,
             self._sides,
             n_rounds,
             first=n_done + 1,
@@ -243,7 +248,7 @@ class CompareScreen(SubScreen[None]):
             once, pairs = key("compare.once", "r"), key("chat.pairs", "f6")
             hint = f"Free some memory and press {once}, or choose another pair in the chat ({pairs})."
             error = AppError(error.message, hint)
-        await self.result.fail(in_keys(error, self._comparable.pair))
+        await self.result.fail(in_keys(error, self._pair))
         self.refresh_bindings()
 
     # Panes

@@ -39,7 +39,7 @@ class PairList(ChoiceList[PairCard | None]):
     def __init__(self) -> None:
         super().__init__()
         self.state = PairsState()
-        self._longest_name = 0
+        self._longest_name = self._longest_models = 0
         self._words: list[str] = []
         self.question = ""
         self._picked: str | None = None
@@ -57,6 +57,8 @@ class PairList(ChoiceList[PairCard | None]):
         # Hidden pairs count too, so that no column moves when they appear.
         names = (Content(printable(card.name)).cell_length for card in state.cards)
         self._longest_name = max(names, default=0)
+        models = (models_text(card, colored=False, room=0).cell_length for card in state.cards)
+        self._longest_models = max(models, default=0)
         self._update()
 
     def filter(self, text: str) -> None:
@@ -115,6 +117,8 @@ class PairList(ChoiceList[PairCard | None]):
         for_name = self._most_name(width) if name.cell_length > name_width else name_width
         columns: list[Content | str] = [mark, cell(name, for_name)]
         if room >= _FEWEST_MODELS and for_name == name_width:
+            # In a wide window the sizes stand beside the models, not at the other edge.
+            room = min(room, self._longest_models)
             columns += [_GAP, cell(models_text(card, colored=chosen, room=room), room)]
         columns += [_GAP, f"{card.size:>{_SIZE}}", _GAP]
         status = status_text(card, self.state.setups.get(card.name))
