@@ -24,9 +24,10 @@ from app.settings.layers import AS_TRAINED, Thinking
 from tests.fakes import END, N_VOCAB, FakeModel, FakeSampler
 
 if TYPE_CHECKING:
+    from app.llama.cpu_threads import CpuThreads as _Threads
     from app.llama.pair import NativePair as _Base
 else:
-    _Base = object
+    _Base = _Threads = object
 
 
 class Letters:
@@ -60,10 +61,26 @@ class LetterPrompts:
         return RenderedPrompt(Letters().tokenize(text))
 
 
+class FakeThreads(_Threads):
+    """Threads that count how often they yielded."""
+
+    def __init__(self) -> None:
+        self.n_yields, self.n_threads = 0, 1
+
+    def yield_cpu(self) -> None:
+        self.n_yields += 1
+
+    def work_clock(self, wall: Clock, cpu: Clock) -> Clock:
+        return wall
+
+    @property
+    def in_use(self) -> int:
+        return self.n_threads
+
+
 class FakePair(_Base):
     """Stands in for a `NativePair` without a native library."""
 
-    n_threads: int = 1
     model: Letters  # type: ignore[assignment]
     prompts: LetterPrompts  # type: ignore[assignment]
     drafter: ModelDrafter | None
@@ -95,7 +112,7 @@ class FakePair(_Base):
         self.idle_s: float | None = None
         self.memory: PairStatistics | None = None
         self.remembered = 0
-        self.n_yields = 0
+        self.threads: FakeThreads = FakeThreads()
 
     def measure_costs(
         self, cancelled: Cancelled, *, budget_ns: int | None = None, passes: int = 1
@@ -120,16 +137,6 @@ class FakePair(_Base):
 
     def store_states(self) -> None:
         self.prompt_cache.write_soon()
-
-    def yield_cpu(self) -> None:
-        self.n_yields += 1
-
-    def work_clock(self, wall: Clock, cpu: Clock) -> Clock:
-        return wall
-
-    @property
-    def threads_in_use(self) -> int:
-        return self.n_threads
 
     def build_plain(self, prompt: PlainPrompt) -> RenderedPrompt:
         parts = (prompt.prefix, prompt.suffix) if isinstance(prompt, Infill) else prompt.parts

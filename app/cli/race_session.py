@@ -196,7 +196,7 @@ def measured_on(session: RaceSession, request: AnswerRequest, automatic: AutoDra
         "KV cache": ", draft ".join(dict.fromkeys([params.kv_type, params.draft_kv_type][:n_models])),
         "flash attention": str(params.settings["model.flash_attn"]),
         "GPU layers": ", ".join(f"{name} {n}" for name, n in layers[:n_models] if n != ALL_LAYERS),
-        "threads": str(pair.n_threads),
+        "threads": str(params.n_threads),
         "threads for prompts": str(params.n_threads_batch or "") if params.n_threads_batch != params.n_threads else "",
         "automatic drafting": " and ".join(sources),
         "sampling": "greedy" if request.sampling.is_greedy else _values(request.sampling),

@@ -55,7 +55,7 @@ def _tune(session: RaceSession, mode: AutoDraft, *, as_json: bool) -> int:
     status.say("Measuring the cost of verify steps; Ctrl+C stops.")
     threads: ThreadTimes | None = None
     candidates = thread_candidates()
-    if session.params.yields_cpu and pair.uses_cpu and len(candidates) > 1:
+    if session.params.yields_cpu and pair.threads.uses_cpu and len(candidates) > 1:
         threads = follow(session, pair.measure_threads(candidates, session.cancel), "Measuring threads")
     costs = measure_costs(session, BUDGET_NS, TIMING_PASSES)
     status.clear()

@@ -168,7 +168,7 @@ def answer_as(
         draft_cache = pair.drafter.cache if pair.drafter is not None else None
         for index, cache in enumerate([pair.target] + ([draft_cache] if draft_cache is not None else [])):
             for done in hold(cache, prefix, cancelled):
-                pair.yield_cpu()
+                pair.threads.yield_cpu()
                 # The same for a side without a draft.
                 yield replace(prompt_progress(pair, number, done, len(prefix), drafting=index > 0), drafting=False)
     except Interrupted:
@@ -181,7 +181,7 @@ def answer_as(
     before = GenerationStats()
     began, others_before = time.monotonic(), others_seconds()
     for event in answer(pair, number, request, Controls(cancelled)):
-        threads.add(pair.threads_in_use)
+        threads.add(pair.threads.in_use)
         match event:
             case Step(stats=stats):
                 if stats.verify_steps > before.verify_steps:

@@ -70,7 +70,7 @@ def checked_projector(
 def load_projector(
     params: PairParams, context: Context, cancel: CancelFlag, on_progress: Callable[[float], bool], notices: list[str]
 ) -> Projector | None:
-    """Load a checked projector on the first device of its target; None without one."""
+    """Load a checked projector on the first device of its target, and give it to the context; None without one."""
     if params.projector is None:
         return None
     # Most pairs need no second native library.
@@ -85,10 +85,12 @@ def load_projector(
         n_batch=context.n_batch,
     )
     try:
-        return Projector(params.projector, context.model.handle, context.model.name, shape, cancel, on_progress)
+        found = Projector(params.projector, context.model.handle, context.model.name, shape, cancel, on_progress)
     except ModelLoadError as error:
         _leave_out(params, error, notices)
         return None
+    context.pictures = found
+    return found
 
 
 def _leave_out(params: PairParams, error: AppError, notices: list[str]) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 
 from app.conversations.state_folder import PARTIAL, SUFFIX, state_files
 from app.core import atomic
@@ -33,10 +34,18 @@ _NAMED_BY = 256
 """Leading tokens that name a state without a conversation: questions about one document replace each other."""
 _AUTO_BYTES, _AUTO_SHARE = 4 << 30, 0.05
 """Most disk space if the settings name none: a size, and a share of what is free."""
+_RAM_SHARE, _RAM_BYTES = 0.25, 8 << 30
+"""Most RAM if the settings name none: a share of what is free, and the default of llama-server."""
 _KEPT_FREE = 1 << 30
 """Bytes of the disk that states leave free."""
 log = logging.getLogger("tandem.states")
 log.addHandler(logging.NullHandler())
+
+
+def cache_bytes(params: PairParams) -> int:
+    """Return the RAM for the saved states of a pair."""
+    mib = params.settings.number("model.cache_ram")
+    return mib << 20 if mib is not None else min(_RAM_BYTES, int(_RAM_SHARE * psutil.virtual_memory().available))
 
 
 def state_store(params: PairParams) -> StateFiles | None:

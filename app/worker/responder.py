@@ -69,8 +69,8 @@ def answer(
         request = replace(request, guidance=guidance)
     sampler = pair.new_sampler(request.sampling, request.guidance)
     try:
-        pair.yield_cpu()
-        work_clock = pair.work_clock(clock, cpu_clock)
+        pair.threads.yield_cpu()
+        work_clock = pair.threads.work_clock(clock, cpu_clock)
         first = _first_costs(pair, request.drafting)
         strategy = _strategy(pair, request, work_clock) if first is None else NoDrafting(LEARNING)
         if pair.drafter is not None:
@@ -138,7 +138,7 @@ def _generate(
         number=request_id,
     )
     for event in generator.run(asked):
-        pair.yield_cpu()
+        pair.threads.yield_cpu()
         match event:
             case PromptProgress(done=done, total=total):
                 progress = prompt_progress(pair, request_id, done, total, drafting=event.drafting)

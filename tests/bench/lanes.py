@@ -109,7 +109,7 @@ class OwnLane:
 
     def step(self) -> None:
         # Other programs may have started or ended since the last step of this lane.
-        self._pair.yield_cpu()
+        self._pair.threads.yield_cpu()
         self._began_ns, self._cpu_began_ns = time.perf_counter_ns(), time.process_time_ns()
         event = next(self._events)
         spent = time.perf_counter_ns() - self._began_ns

@@ -104,15 +104,15 @@ def test_a_run_records_the_time_of_other_programs(pair: FakePair, monkeypatch: p
 
 def test_every_run_adapts_its_threads_as_a_chat_does(pair: FakePair, monkeypatch: pytest.MonkeyPatch) -> None:
     def lose_a_thread() -> None:
-        pair.n_yields += 1
-        pair.n_threads = 2 if pair.n_yields < 4 else 1
+        pair.threads.n_yields += 1
+        pair.threads.n_threads = 2 if pair.threads.n_yields < 4 else 1
 
-    monkeypatch.setattr(pair, "yield_cpu", lose_a_thread)
+    monkeypatch.setattr(pair.threads, "yield_cpu", lose_a_thread)
     _, rounds = run_race(pair, [Side(name, None) for name in ("one", "other")], replace(GREEDY, max_tokens=2), 1)
 
     # The warm-up is long enough to settle.
     assert [run.threads for run in rounds[0].values()] == [(1,), (1,)]
-    pair.n_yields = 1
+    pair.threads.n_yields = 1
     run = finish(answer_as(pair, "plain", GREEDY, lambda: False, (), 0))
     assert run is not None
     assert run.threads == (1, 2)

@@ -105,17 +105,17 @@ def test_threads_yield_to_other_programs(
     demo_target: Path, demo_draft: Path, told: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seconds, busy = [0.0], [0.0]
-    monkeypatch.setattr("app.llama.pair.usable_processors", lambda: frozenset(range(4)))
-    monkeypatch.setattr("app.llama.pair.others_seconds", lambda: busy[0])
-    monkeypatch.setattr("app.llama.pair.time", SimpleNamespace(monotonic=lambda: seconds[0]))
+    monkeypatch.setattr("app.llama.cpu_threads.usable_processors", lambda: frozenset(range(4)))
+    monkeypatch.setattr("app.llama.cpu_threads.others_seconds", lambda: busy[0])
+    monkeypatch.setattr("app.llama.cpu_threads.time", SimpleNamespace(monotonic=lambda: seconds[0]))
     params = pair_params(demo_target, demo_draft, 4, n_ctx=256)
     pair = load(params)
     in_use = []
     for others in (0.0, 2.0, 0.0):
         seconds[0] += 1.0
         busy[0] += others
-        pair.yield_cpu()
-        in_use.append(pair.threads_in_use)
+        pair.threads.yield_cpu()
+        in_use.append(pair.threads.in_use)
     pair.close()
 
     assert in_use == [4, 3, 4]

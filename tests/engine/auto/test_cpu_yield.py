@@ -133,7 +133,7 @@ def test_after_a_pause_only_the_present_counts(load_before: float, load_now: flo
 def test_an_answer_yields_in_every_step() -> None:
     pair = FakePair(FakeModel(always(3)))
     request = AnswerRequest((Message(Role.USER, "hi"),), SamplingParams(), AutoDraft(), max_tokens=64)
-    seen = [(type(event).__name__, pair.n_yields) for event in answer(pair, 1, request)]
+    seen = [(type(event).__name__, pair.threads.n_yields) for event in answer(pair, 1, request)]
     steps = [n_yields for name, n_yields in seen if name == "Step"]
     assert len(steps) > 3
     assert dict(seen)["Finished"] >= len(steps)

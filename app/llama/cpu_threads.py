@@ -1,0 +1,71 @@
+"""CPU threads of a loaded pair: how many compute, and how long a step would take without other programs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from app.engine.auto.threads import CpuYield, WorkClock
+from app.engine.interfaces import Clock
+from app.hardware.cpu import others_seconds, usable_processors
+from app.llama.loading import label
+from app.llama.params import CPU_LABEL, PairParams
+from app.llama.stored_measurements import cpu_model
+
+
+class CpuThreads:
+    """Compute with the CPU threads of a pair, and with fewer while other programs need the CPU.
+
+    Args:
+        params: The pair.
+        apply: Sets the threads for single tokens and for prompts.
+        others: Returns the CPU seconds of other programs so far.
+    """
+
+    def __init__(
+        self, params: PairParams, apply: Callable[[int, int], None], others: Callable[[], float] | None = None
+    ) -> None:
+        self._apply, self._others = apply, others or others_seconds
+        self._follow(params)
+
+    def use(self, params: PairParams) -> None:
+        """Compute with the threads of these parameters."""
+        self._follow(params)
+        self._compute_with(self._most)
+
+    def _follow(self, params: PairParams) -> None:
+        self._params = params
+        self._prompt = params.n_threads_batch or params.n_threads
+        self._most = max(params.n_threads, self._prompt)
+        self._cpu_yield: CpuYield | None = None
+        if self.uses_cpu:
+            least, n_cpus = 1 if params.yields_cpu else self._most, len(usable_processors())
+            self._cpu_yield = CpuYield(
+                self._compute_with, self._most, n_cpus, self._others, time.monotonic, least=least
+            )
+
+    def _compute_with(self, most: int) -> None:
+        self._apply(min(self._params.n_threads, most), min(self._prompt, most))
+
+    @property
+    def uses_cpu(self) -> bool:
+        """Return whether the CPU computes layers of either model."""
+        return cpu_model(self._params) is not None
+
+    @property
+    def in_use(self) -> int:
+        """Return the current threads for single tokens; 0 if the CPU computes no layers."""
+        return min(self._params.n_threads, self._cpu_yield.n_threads) if self._cpu_yield is not None else 0
+
+    def yield_cpu(self) -> None:
+        """Use fewer threads while other programs need the CPU; called before an answer and in every step."""
+        if self._cpu_yield is not None:
+            self._cpu_yield.update()
+
+    def work_clock(self, wall: Clock, cpu: Clock) -> Clock:
+        """Return a clock for the time that steps would take without other programs, from wall and CPU time."""
+        models = [self._params.model, *[self._params.draft_model] * (self._params.draft is not None)]
+        # While a GPU computes, CPU time says nothing about the time of a batch.
+        if self._cpu_yield is None or any(label(model) != CPU_LABEL for model in models):
+            return wall
+        return WorkClock(wall, cpu, self._params.n_threads, self._cpu_yield.is_contended)
