@@ -75,27 +75,35 @@ def _pointer(field: str, array: NDArray[Any]) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class EncodedPicture:
-    """A picture, or a slice of one, as rows that a target reads instead of tokens.
+class PictureSlice:
+    """Cells of a picture, or of a slice of one.
 
     Attributes:
-        rows: Shape (n_cells, width).
+        n_cells: Rows that a target reads instead of tokens.
+        n_positions: Positions that they take.
+        is_causal: Whether a row sees only those before it; if not, all rows must be in one batch.
         positions: Positions after the first one, shape (n_sections, n_cells): M-RoPE has four sections, others one.
         moves: 1 for each position that depends on the first one, else 0; of the same shape.
-        n_positions: Positions that the picture takes.
-        is_causal: Whether a row sees only those before it; if not, all rows must be in one batch.
     """
 
-    rows: Rows
-    positions: NDArray[np.int32]
-    moves: NDArray[np.int32]
+    n_cells: int
     n_positions: int
     is_causal: bool
+    positions: NDArray[np.int32]
+    moves: NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedPicture:
+    """A slice with its rows, shape (n_cells, width)."""
+
+    rows: Rows
+    cells: PictureSlice
 
     def batch(self, start: int, n: int, first: int, n_outputs: int) -> RowBatch:
         """Return rows from `start` on as a batch, for a picture whose first position is `first`."""
-        part = slice(start, start + n)
-        return RowBatch(self.rows[part], self.positions[:, part] + first * self.moves[:, part], n_outputs)
+        part, cells = slice(start, start + n), self.cells
+        return RowBatch(self.rows[part], cells.positions[:, part] + first * cells.moves[:, part], n_outputs)
 
 
 class PictureEncoder(Protocol):

@@ -30,45 +30,17 @@ _HEAD_BATCH = LONGEST_BLOCK
 """Rows that an EAGLE-3 head or a block reads in one batch: llama.cpp reserves logits for each."""
 _OUTPUT_ROWS_ONLY = frozenset({"mimo2", "qwen3next", "step35"})
 """Architectures whose MTP layer computes hidden rows of outputs only; the others compute a row for every token."""
-_POINTER = ctypes.c_void_p
-_FUNCTION_PROTOTYPES: dict[str, tuple[str, str, Any, list[Any]]] = {
-    "set_nextn": (
-        "_Z26llama_set_embeddings_nextnP13llama_contextbb",
-        "?llama_set_embeddings_nextn@@YAXPEAUllama_context@@_N1@Z",
-        None,
-        [_POINTER, ctypes.c_bool, ctypes.c_bool],
-    ),
-    "nextn": (
-        "_Z26llama_get_embeddings_nextnP13llama_context",
-        "?llama_get_embeddings_nextn@@YAPEAMPEAUllama_context@@@Z",
-        _POINTER,
-        [_POINTER],
-    ),
-    "nextn_row": (
-        "_Z30llama_get_embeddings_nextn_ithP13llama_contexti",
-        "?llama_get_embeddings_nextn_ith@@YAPEAMPEAUllama_context@@H@Z",
-        _POINTER,
-        [_POINTER, ctypes.c_int32],
-    ),
-    "set_head": (
-        "_Z28llama_set_nextn_layer_offsetP13llama_contexti",
-        "?llama_set_nextn_layer_offset@@YAXPEAUllama_context@@H@Z",
-        None,
-        [_POINTER, ctypes.c_int32],
-    ),
-    "set_layer_input": (
-        "_Z30llama_set_embeddings_layer_inpP13llama_contextjb",
-        "?llama_set_embeddings_layer_inp@@YAXPEAUllama_context@@I_N@Z",
-        None,
-        [_POINTER, ctypes.c_uint32, ctypes.c_bool],
-    ),
-    "layer_input": (
-        "_Z30llama_get_embeddings_layer_inpP13llama_contextj",
-        "?llama_get_embeddings_layer_inp@@YAPEAMPEAUllama_context@@I@Z",
-        _POINTER,
-        [_POINTER, ctypes.c_uint32],
-    ),
+_POINTER, _BOOL, _INT, _UINT = ctypes.c_void_p, ctypes.c_bool, ctypes.c_int32, ctypes.c_uint32
+_FUNCTION_PROTOTYPES: dict[str, tuple[str, str, str, Any, list[Any]]] = {
+    "set_nextn": ("llama_set_embeddings_nextn", "bb", "_N1", None, [_POINTER, _BOOL, _BOOL]),
+    "nextn": ("llama_get_embeddings_nextn", "", "", _POINTER, [_POINTER]),
+    "nextn_row": ("llama_get_embeddings_nextn_ith", "i", "H", _POINTER, [_POINTER, _INT]),
+    "set_head": ("llama_set_nextn_layer_offset", "i", "H", None, [_POINTER, _INT]),
+    "set_layer_input": ("llama_set_embeddings_layer_inp", "jb", "I_N", None, [_POINTER, _UINT, _BOOL]),
+    "layer_input": ("llama_get_embeddings_layer_inp", "j", "I", _POINTER, [_POINTER, _UINT]),
 }
+"""Names, the codes of arguments after the context in both manglings, results and types of arguments; a result is an
+array of floats."""
 
 
 def symbol(name: str) -> Any:
@@ -77,13 +49,15 @@ def symbol(name: str) -> Any:
     Raises:
         ModelLoadError: This library does not export it.
     """
-    itanium, msvc, result, arguments = _FUNCTION_PROTOTYPES[name]
-    for mangled in (itanium, msvc):
+    plain, itanium, msvc, result, arguments = _FUNCTION_PROTOTYPES[name]
+    for mangled in (
+        f"_Z{len(plain)}{plain}P13llama_context{itanium}",
+        f"?{plain}@@YA{'X' if result is None else 'PEAM'}PEAUllama_context@@{msvc}@Z",
+    ):
         try:
             return function(mangled, result, arguments)
         except AttributeError:
             continue
-    plain = itanium.lstrip("_Z0123456789").partition("P13")[0]
     raise ModelLoadError(f"This llama.cpp has no function {plain}, so it cannot use this kind of draft.")
 
 

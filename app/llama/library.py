@@ -1,19 +1,66 @@
-"""Load llama.cpp, capture its log and start its backends."""
+"""Load llama.cpp, capture its log and start its backends.
+
+CUDA's runtime and cuBLAS come from NVIDIA's Python packages, where llama.cpp does not look; the extras `cuda` and
+`cuda13` install them. Builds of llama-cpp-python for CUDA expect the toolkit in the system.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import logging
 import os
+import re
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-from app.llama.start_check import check_start, import_failure, load_missing
+from app.llama.start_check import check_start, import_failure
+
+_MISSING_LIBRARY = re.compile(r"(lib(?:cudart|cublasLt|cublas)\.so\.\d+)(?:[.\d]*): cannot open")
+_COMPILER_FILES = "libnvrtc.so.*"
+"""cuBLAS opens it by name when a kernel is compiled."""
+_WINDOWS_FILES = ("cudart64_*.dll", "nvrtc64_*_0.dll", "cublasLt64_*.dll", "cublas64_*.dll")
+"""Libraries in the order in which they depend on each other."""
+_LIBRARY_SUBFOLDERS = ("*/lib", "*/bin", "*/bin/x86_64")
+_tried: set[tuple[str, ...]] = set()
+
+
+def _load_missing(error: str) -> bool:
+    """Load the libraries that an import of llama.cpp did not find; return whether another attempt can succeed.
+
+    A library that is loaded already is found by its name, wherever its file is.
+    """
+    if sys.platform == "win32":
+        # Its loader does not say which one is missing.
+        return "Could not find module" in error and _load(_WINDOWS_FILES)
+    found = _MISSING_LIBRARY.search(error)
+    return found is not None and _load((found[1], _COMPILER_FILES))
+
+
+def _load(names: tuple[str, ...]) -> bool:
+    if names in _tried:
+        return False
+    _tried.add(names)
+    n_loaded = 0
+    for file in [file for name in names for folder in _folders() for file in sorted(folder.glob(name))]:
+        # The error of llama.cpp's own import says what is missing.
+        with suppress(OSError):
+            ctypes.CDLL(str(file), mode=ctypes.RTLD_GLOBAL)
+            n_loaded += 1
+    return n_loaded > 0
+
+
+def _folders() -> list[Path]:
+    """Return the folders with libraries in the namespace package `nvidia`, such as cuda_runtime/lib and cu13/lib."""
+    spec = importlib.util.find_spec("nvidia")
+    places = [Path(place) for place in (spec.submodule_search_locations or ())] if spec is not None else []
+    return [folder for place in places for pattern in _LIBRARY_SUBFOLDERS for folder in place.glob(pattern)]
+
 
 # gdb attaches to the dying process and holds it for seconds otherwise.
 os.environ.setdefault("GGML_NO_BACKTRACE", "1")
@@ -24,7 +71,7 @@ while True:
         import llama_cpp.llama_cpp as native
         from llama_cpp import __version__ as binding_version
     except (ImportError, OSError, RuntimeError, AttributeError) as error:
-        if not load_missing(str(error)):
+        if not _load_missing(str(error)):
             raise import_failure(str(error)) from error
     else:
         break

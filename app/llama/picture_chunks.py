@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from app.core.errors import DecodeError, ModelLoadError
 from app.core.printable import one_line
 from app.llama import library
+from app.llama.batch import PictureSlice
 
 try:
     import llama_cpp.mtmd_cpp
@@ -29,18 +29,7 @@ _N_SECTIONS = 4
 _MARKER: bytes = mtmd.mtmd_default_marker()
 
 
-@dataclass(frozen=True)
-class Slice:
-    """Cells of a picture, or of a slice of one; the arrays as in `app.llama.batch.EncodedPicture`."""
-
-    n_cells: int
-    n_positions: int
-    is_causal: bool
-    positions: NDArray[np.int32]
-    moves: NDArray[np.int32]
-
-
-Layout = tuple[tuple[int, ...] | Slice, ...]
+Layout = tuple[tuple[int, ...] | PictureSlice, ...]
 """Tokens and slices of a picture, in order."""
 
 
@@ -74,11 +63,11 @@ class Chunks:
         found = mtmd.mtmd_input_chunk_get_tokens_text(chunk, ctypes.byref(n))
         return tuple(found[: n.value])
 
-    def _slice(self, chunk: Any) -> Slice:
+    def _slice(self, chunk: Any) -> PictureSlice:
         n = int(mtmd.mtmd_input_chunk_get_n_tokens(chunk))
         at_0, at_1 = self._positions(chunk, n, 0), self._positions(chunk, n, 1)
         is_causal = not mtmd.mtmd_decode_use_non_causal(self._projector, chunk)
-        return Slice(n, int(mtmd.mtmd_input_chunk_get_n_pos(chunk)), is_causal, at_0, at_1 - at_0)
+        return PictureSlice(n, int(mtmd.mtmd_input_chunk_get_n_pos(chunk)), is_causal, at_0, at_1 - at_0)
 
     def _positions(self, chunk: Any, n: int, first: int) -> NDArray[np.int32]:
         """Return the positions of the rows of a chunk, shape (n_sections, n)."""

@@ -19,10 +19,10 @@ from app.core.pictures import PictureData, pixels
 from app.core.printable import one_line
 from app.engine.pictures import IDENTITY_IDS, picture_ids
 from app.llama import library
-from app.llama.batch import EncodedPicture
+from app.llama.batch import EncodedPicture, PictureSlice
 from app.llama.library import native
 from app.llama.params import FLASH_ATTENTION
-from app.llama.picture_chunks import Chunks, Layout, Slice, bitmap, mtmd
+from app.llama.picture_chunks import Chunks, Layout, bitmap, mtmd
 from app.llama.stored_measurements import fingerprint
 
 _NODES_PER_CHECK = 16
@@ -88,7 +88,7 @@ class Projector:
         self._n_nodes = 0
         self._width = int(native.llama_model_n_embd_inp(target))
         self._layouts: dict[tuple[int, int], Layout] = {}
-        self._asked: OrderedDict[tuple[int, ...], tuple[PictureData, int, Slice]] = OrderedDict()
+        self._asked: OrderedDict[tuple[int, ...], tuple[PictureData, int, PictureSlice]] = OrderedDict()
         """Slices of the pictures of the last prompts, by their first ids; the number counts the slices before."""
         self._encoded: OrderedDict[tuple[int, ...], EncodedPicture] = OrderedDict()
         """Pictures by their first ids, the one that was used last at the end."""
@@ -158,7 +158,7 @@ class Projector:
         """Return the cells and the positions that a picture takes, with the tokens around it. Raises DecodeError."""
         parts = self._layout(width, height)
         texts = sum(len(part) for part in parts if isinstance(part, tuple))
-        slices = [part for part in parts if isinstance(part, Slice)]
+        slices = [part for part in parts if isinstance(part, PictureSlice)]
         return texts + sum(part.n_cells for part in slices), texts + sum(part.n_positions for part in slices)
 
     def tokens(self, pictures: Sequence[PictureData]) -> list[tuple[int, ...]]:
@@ -202,7 +202,7 @@ class Projector:
 
     def _most_in_one_batch(self) -> int:
         parts = self._layout(LARGEST_SIDE, LARGEST_SIDE)
-        return max((part.n_cells for part in parts if isinstance(part, Slice) and not part.is_causal), default=0)
+        return max((part.n_cells for part in parts if isinstance(part, PictureSlice) and not part.is_causal), default=0)
 
     # app.llama.batch.PictureEncoder
 
@@ -222,13 +222,13 @@ class Projector:
         _, _, part = self._asked[key]
         self._keep(key, part, np.zeros((part.n_cells, self._width), np.float32))
 
-    def _keep(self, key: tuple[int, ...], part: Slice, rows: NDArray[np.float32]) -> EncodedPicture:
-        self._encoded[key] = found = EncodedPicture(rows, part.positions, part.moves, part.n_positions, part.is_causal)
+    def _keep(self, key: tuple[int, ...], part: PictureSlice, rows: NDArray[np.float32]) -> EncodedPicture:
+        self._encoded[key] = found = EncodedPicture(rows, part)
         while len(self._encoded) > 1 and sum(kept.rows.nbytes for kept in self._encoded.values()) > _ROWS_BYTES:
             self._encoded.popitem(last=False)
         return found
 
-    def _rows(self, data: PictureData, n_before: int, part: Slice) -> NDArray[np.float32]:
+    def _rows(self, data: PictureData, n_before: int, part: PictureSlice) -> NDArray[np.float32]:
         name, slices = _name(data), self.preprocess(data).slices
         if n_before >= len(slices) or mtmd.mtmd_input_chunk_get_n_tokens(slices[n_before]) != part.n_cells:
             raise DecodeError(f"{name} has another size than its header says.", "Save it again as PNG or JPEG.")

@@ -56,9 +56,9 @@ class PictureCells:
         if self._picture is None or self.unfinished is None:
             raise UsageError("A batch begins inside a picture.")
         picture, done, n = self._picture, n_past - self.unfinished, len(ids)
-        if done + n > len(picture.rows) or not (picture.is_causal or n == len(picture.rows)):
+        if done + n > len(picture.rows) or not (picture.cells.is_causal or n == len(picture.rows)):
             raise UsageError(f"A batch has {n} rows of a picture of {len(picture.rows)}.")
-        return picture.batch(done, n, self.unfinished - self.n_skipped, n_outputs), picture.is_causal
+        return picture.batch(done, n, self.unfinished - self.n_skipped, n_outputs), picture.cells.is_causal
 
     def advance(self, n_past: int) -> None:
         """Record that the last batch was evaluated; it may be the end of its picture."""
@@ -66,7 +66,7 @@ class PictureCells:
         assert self.unfinished is not None
         n_cells = len(self._picture.rows)
         if n_past == self.unfinished + n_cells:
-            if (n_skipped := n_cells - self._picture.n_positions) > 0:
+            if (n_skipped := n_cells - self._picture.cells.n_positions) > 0:
                 self.set_skipped((*self.skipped, (n_past, n_skipped)))
             self._picture = self.unfinished = None
 

@@ -12,7 +12,7 @@ import pytest
 
 from app.core.program import python_environment
 from app.hardware.builds import LibraryError
-from app.llama import library, start_check
+from app.llama import library
 from app.llama.installed import files_identity
 from app.llama.start_check import STARTED
 from tests.llama.stub_libraries import HARMLESS, compile_library, needs_compiler
@@ -100,14 +100,14 @@ def test_windows_loads_all_libraries_once(tmp_path: Path, monkeypatch: pytest.Mo
         (tmp_path / file).touch()
     folders = [folder for inside in ("*/bin", "*/bin/x86_64") for folder in sorted(tmp_path.glob(inside))]
     monkeypatch.setattr(sys, "platform", "win32")
-    monkeypatch.setattr(start_check, "_folders", lambda: folders)
-    monkeypatch.setattr(start_check, "_tried", set())
+    monkeypatch.setattr(library, "_folders", lambda: folders)
+    monkeypatch.setattr(library, "_tried", set())
     monkeypatch.setattr("ctypes.CDLL", lambda path, mode: loaded.append(Path(path).name))
     error = r"Could not find module 'C:\\v\\llama.dll' (or one of its dependencies)."
 
-    assert start_check.load_missing(error)
+    assert library._load_missing(error)
     assert loaded == ["cudart64_12.dll", "cudart64_13.dll", "cublasLt64_12.dll", "cublas64_12.dll"]
-    assert not start_check.load_missing(error), "a second attempt would fail likewise"
+    assert not library._load_missing(error), "a second attempt would fail likewise"
 
 
 class Bare:
