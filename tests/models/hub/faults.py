@@ -47,14 +47,11 @@ class Answer:
         return int(self.headers.get("Content-Length", len(self.body)))
 
 
+@dataclass
 class Fault:
-    """The base: no fault at all.
+    """The base: it may alter the answer, and may deliver it in its own way."""
 
-    A fault may alter the answer, and may deliver it in its own way.
-    """
-
-    def alter(self, request: Exchange, answer: Answer) -> Answer:
-        return answer
+    alter: Callable[[Exchange, Answer], Answer] = field(default=lambda request, answer: answer, kw_only=True)
 
     async def deliver(self, hub: LoopbackHub, exchange: Exchange, answer: Answer) -> None:
         await exchange.start(answer)
@@ -67,22 +64,19 @@ class Fault:
 
 @dataclass
 class Cut(Fault):
-    """Close the connection after this many bytes of the body; with `reset` at once, losing what is on its way."""
+    """Close the connection after this many bytes of the body; with `reset` at once, losing what is on its way.
 
-    after: int
+    With None there is no answer at all.
+    """
+
+    after: int | None = None
     reset: bool = False
 
     async def deliver(self, hub: LoopbackHub, exchange: Exchange, answer: Answer) -> None:
-        await exchange.start(answer)
-        await exchange.send(answer, 0, self.after)
+        if self.after is not None:
+            await exchange.start(answer)
+            await exchange.send(answer, 0, self.after)
         await exchange.hang_up(reset=self.reset)
-
-
-class Drop(Fault):
-    """Close the connection before any answer."""
-
-    async def deliver(self, hub: LoopbackHub, exchange: Exchange, answer: Answer) -> None:
-        await exchange.hang_up()
 
 
 @dataclass
@@ -111,90 +105,67 @@ class Stall(Fault):
         self.go.set()
 
 
-@dataclass
-class Status(Fault):
-    """Another answer: this status, with these headers and this text."""
-
-    status: int
-    headers: Mapping[str, str] = field(default_factory=dict)
-    text: str = ""
-
-    def alter(self, request: Exchange, answer: Answer) -> Answer:
-        kept = {"Content-Type": "text/plain; charset=utf-8"} | dict(self.headers)
-        return Answer(self.status, kept, self.text.encode())
+def status(code: int, headers: Mapping[str, str] | None = None, text: str = "") -> Fault:
+    """Return another answer: this status, with these headers and this text."""
+    kept = {"Content-Type": "text/plain; charset=utf-8"} | dict(headers or {})
+    return Fault(alter=lambda *_: Answer(code, dict(kept), text.encode()))
 
 
-def rate_limited(seconds: int) -> Status:
+def rate_limited(seconds: int) -> Fault:
     """Return the hub's answer to too many requests."""
     headers = {"RateLimit": f'"api";r=0;t={seconds}', "RateLimit-Policy": '"fixed window";"api";q=500;w=300'}
-    return Status(429, headers, "Too Many Requests")
+    return status(429, headers, "Too Many Requests")
 
 
-class RedirectLoop(Fault):
-    """A redirect to the address that was asked; give it `times=None`."""
-
-    def alter(self, request: Exchange, answer: Answer) -> Answer:
-        return Answer.text(302, "Found", Location=request.raw_path)
+def redirect_loop() -> Fault:
+    """Return a redirect to the address that was asked; give it `times=None`."""
+    return Fault(alter=lambda request, _: Answer.text(302, "Found", Location=request.raw_path))
 
 
-class CaptivePortal(Fault):
-    """The login page of a network that answers every request with status 200."""
-
-    def alter(self, request: Exchange, answer: Answer) -> Answer:
-        return Answer.text(200, PORTAL, "text/html; charset=utf-8")
+def captive_portal() -> Fault:
+    """Return the login page of a network that answers every request with status 200."""
+    return Fault(alter=lambda *_: Answer.text(200, PORTAL, "text/html; charset=utf-8"))
 
 
-class IgnoreRange(Fault):
-    """Send the whole file with status 200 in place of a range."""
+def ignore_range() -> Fault:
+    """Return the whole file with status 200 in place of a range."""
 
-    def alter(self, request: Exchange, answer: Answer) -> Answer:
-        if answer.status != 206:
-            return answer
+    def alter(_: Exchange, answer: Answer) -> Answer:
         headers = {name: value for name, value in answer.headers.items() if name != "Content-Range"}
-        return replace(answer, status=200, headers=headers, body=answer.content)
+        return replace(answer, status=200, headers=headers, body=answer.content) if answer.status == 206 else answer
+
+    return Fault(alter=alter)
 
 
-@dataclass
-class WrongLength(Fault):
-    """The Content-Length is off by this many bytes; the body is sent as it is, and the connection ends."""
+def wrong_length(by: int) -> Fault:
+    """Return a Content-Length that is off by this many bytes; the body is sent as it is, and the connection ends."""
 
-    by: int
+    def alter(_: Exchange, answer: Answer) -> Answer:
+        return replace(answer, headers=answer.headers | {"Content-Length": str(len(answer.body) + by)})
 
-    def alter(self, request: Exchange, answer: Answer) -> Answer:
-        return replace(answer, headers=answer.headers | {"Content-Length": str(len(answer.body) + self.by)})
+    return Fault(alter=alter)
 
 
-@dataclass
-class Corrupt(Fault):
-    """The byte at this offset of the file has other bits."""
+def corrupt(at: int) -> Fault:
+    """Return other bits in the byte at this offset of the file."""
 
-    at: int
-
-    def alter(self, request: Exchange, answer: Answer) -> Answer:
-        body, at = bytearray(answer.body), self.at - answer.start
-        if 0 <= at < len(body):
-            body[at] ^= 0xFF
+    def alter(_: Exchange, answer: Answer) -> Answer:
+        body = bytearray(answer.body)
+        if 0 <= at - answer.start < len(body):
+            body[at - answer.start] ^= 0xFF
         return replace(answer, body=bytes(body))
 
-
-@dataclass
-class BadJson(Fault):
-    """Text in the place of JSON."""
-
-    text: str
-
-    def alter(self, request: Exchange, answer: Answer) -> Answer:
-        return replace(answer, body=self.text.encode())
+    return Fault(alter=alter)
 
 
-@dataclass
-class EditJson(Fault):
-    """Other JSON than the true one: `EditJson(lambda data: {"unexpected": data})`."""
+def bad_json(text: str) -> Fault:
+    """Return text in the place of JSON."""
+    return Fault(alter=lambda _, answer: replace(answer, body=text.encode()))
 
-    edit: Callable[[Any], Any]
 
-    def alter(self, request: Exchange, answer: Answer) -> Answer:
-        return replace(answer, body=json.dumps(self.edit(json.loads(answer.body))).encode())
+def edit_json(edit: Callable[[Any], Any]) -> Fault:
+    """Return other JSON than the true one: `edit_json(lambda data: {"unexpected": data})`."""
+    return Fault(alter=lambda _, answer: replace(answer, body=json.dumps(edit(json.loads(answer.body))).encode()))
 
 
 F = TypeVar("F", bound=Fault)

@@ -1,15 +1,20 @@
 """Small model files for the loopback hub, and a download watched."""
 
 import hashlib
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from app.core.errors import Interrupted
+from app.models.catalog import Pair
 from app.models.hub.choose import RemoteFile
 from app.models.hub.client import repository
 from app.models.hub.download import Download
 from app.models.progress import Watcher
+from app.models.registry import Registry, SetUp
+from app.models.setup import Setup
+from app.models.source import HubModel
 from tests.llama.tiny_model import write_model
 from tests.models.hub.loopback import LoopbackHub
 
@@ -81,6 +86,24 @@ class Watched(Patient):
 
     def fetch(self, file: RemoteFile) -> Path:
         return Download(file, self).run()
+
+
+def setup_steps(file: Path) -> Setup:
+    """Return the steps of a setup that is registered in a file."""
+    return Setup(Registry(file), no_demo, threading.Event())
+
+
+def brought(file: Path, source: HubModel) -> SetUp:
+    """Set up a target alone, as the pair "mine"."""
+    steps = setup_steps(file)
+    steps.install(steps.prepare(Pair("mine", "Mine", source, None)), [])
+    return Registry(file).read().pairs["mine"]
+
+
+def write_catalog(home: Path, entries: str) -> None:
+    """Write the user's models.toml."""
+    (home / "config").mkdir(exist_ok=True)
+    (home / "config" / "models.toml").write_text(entries, encoding="utf-8")
 
 
 def sha256(content: bytes) -> str:

@@ -2,7 +2,6 @@
 
 import errno
 import shutil
-import threading
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,18 +11,16 @@ import pytest
 from huggingface_hub import constants, hf_hub_download
 
 from app.cli.pairs_remove import delete_file
+from app.core import paths
 from app.core.errors import CacheError, UnreachableError
-from app.models.catalog import Pair
 from app.models.hub import cache
 from app.models.progress import Watcher
-from app.models.registry import SetUp
 from app.models.resolve import resolve
-from app.models.setup import Setup
 from app.models.source import HubModel
 from app.worker.known_pairs import registry
-from tests.models.hub.faults import EditJson
+from tests.models.hub.faults import edit_json
 from tests.models.hub.loopback import LoopbackHub
-from tests.models.hub.models import BOTH, CONTENT, TARGET, Watched, no_demo, publish, sha256
+from tests.models.hub.models import BOTH, CONTENT, TARGET, Watched, brought, no_demo, publish, sha256
 from tests.tandem import Tandem
 
 NAME = "quants/big-Q4_K_M.gguf"
@@ -110,13 +107,7 @@ def test_a_file_outside_of_the_cache_leaves_its_folder(hub: LoopbackHub, tmp_pat
 
 pytestmark = pytest.mark.usefixtures("home")
 FILE = "big-Q4_K_M.gguf"
-MINE = Pair("mine", "Mine", HubModel(TARGET, file=FILE), None)
-
-
-def brought() -> SetUp:
-    steps = Setup(registry(), no_demo, threading.Event())
-    steps.install(steps.prepare(MINE), [])
-    return registry().read().pairs["mine"]
+MINE = HubModel(TARGET, file=FILE)
 
 
 def damage(path: Path, at: int) -> bytes:
@@ -135,11 +126,11 @@ def test_a_file_of_another_program_is_verified(
     monkeypatch.setattr(constants, "HF_HUB_DISABLE_SYMLINKS", not links)
     path = Path(hf_hub_download(TARGET, FILE))
     asked = len(pair.asked(FILE, origin="cdn"))
-    assert not registry().read().downloaded & set(brought().target.parts)
+    assert not registry().read().downloaded & set(brought(paths.pairs_file(), MINE).target.parts)
     assert len(pair.asked(FILE, origin="cdn")) == asked, "it is right"
 
     true = damage(path, at)
-    now = brought().target
+    now = brought(paths.pairs_file(), MINE).target
     assert now.path.read_bytes() == true
     assert now.path in registry().read().downloaded, "this program has downloaded it now"
 
@@ -166,9 +157,9 @@ def test_a_good_file_survives_another_listed_checksum(pair: LoopbackHub) -> None
             sibling["lfs"] = {**sibling["lfs"], "sha256": "0" * 64}
         return told
 
-    pair.faults.add(EditJson(lie), "/api/models/*", times=None)
+    pair.faults.add(edit_json(lie), "/api/models/*", times=None)
 
-    assert brought().target.path == path
+    assert brought(paths.pairs_file(), MINE).target.path == path
     assert cache.sha256_of(path) is not None
 
 
@@ -178,7 +169,7 @@ def test_a_damaged_file_is_not_used_offline(pair: LoopbackHub, at: int) -> None:
     pair.close()
 
     with pytest.raises(UnreachableError):
-        Setup(registry(), no_demo, threading.Event()).prepare(MINE)
+        brought(paths.pairs_file(), MINE)
 
 
 # Files that another program downloaded

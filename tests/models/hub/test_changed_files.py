@@ -11,7 +11,7 @@ from app.cli import main
 from app.models.source import HubModel
 from app.worker.known_pairs import about_catalog, named_pair, newest, registry
 from tests.models.hub.loopback import LoopbackHub
-from tests.models.hub.models import DRAFT, TARGET, sha256
+from tests.models.hub.models import DRAFT, TARGET, sha256, write_catalog
 from tests.tandem import Tandem
 
 FILE = "big-Q4_K_M.gguf"
@@ -30,10 +30,8 @@ def entry(pair: LoopbackHub, home: Path) -> Entry:
         known = {"repo": TARGET, "file": FILE, "revision": repo.resolve("main"), "size": file.size}
         known = {**known, "sha256": file.sha256, **changes}
         keys = "\n".join(f"{key} = {json.dumps(value)}" for key, value in known.items() if value is not None)
-        folder = home / "config"
-        folder.mkdir(exist_ok=True)
-        table = f'[pairs.mine]\ntitle = "Mine"\n[pairs.mine.target]\n{keys}\n[pairs.mine.draft]\nrepo = "{DRAFT}"\n'
-        (folder / "models.toml").write_text(table)
+        draft = f'[pairs.mine.draft]\nrepo = "{DRAFT}"\n'
+        write_catalog(home, f'[pairs.mine]\ntitle = "Mine"\n[pairs.mine.target]\n{keys}\n{draft}')
         source = newest("mine").target
         assert isinstance(source, HubModel)
         return source

@@ -16,14 +16,14 @@ from app.models.hub.choose import safe_name
 from app.models.hub.client import repository, search
 from app.models.resolve import facts_of, resolve
 from app.models.source import HubModel, is_repository
-from tests.models.hub.faults import BadJson, EditJson, Status
+from tests.models.hub.faults import Fault, bad_json, edit_json, status
 from tests.models.hub.loopback import LoopbackHub
 from tests.models.hub.models import CONTENT, TARGET, Patient, Watched, no_demo, publish, tiny
 
 NAME = "big-Q4_K_M.gguf"
 
 
-def files_changed(**fields: Any) -> EditJson:
+def files_changed(**fields: Any) -> Fault:
     """Return a listing with other fields in every file."""
 
     def edit(listing: dict[str, Any]) -> dict[str, Any]:
@@ -34,12 +34,12 @@ def files_changed(**fields: Any) -> EditJson:
             file.update(fields)
         return listing
 
-    return EditJson(edit)
+    return edit_json(edit)
 
 
 def test_a_download_does_not_wait_for_years(hub: LoopbackHub) -> None:
     file = publish(hub)
-    hub.faults.add(Status(429, {"Retry-After": "999999999"}), NAME, method="GET", times=2)
+    hub.faults.add(status(429, {"Retry-After": "999999999"}), NAME, method="GET", times=2)
     watched = Watched()
 
     assert watched.fetch(file).read_bytes() == CONTENT
@@ -49,7 +49,7 @@ def test_a_download_does_not_wait_for_years(hub: LoopbackHub) -> None:
 def test_an_endless_answer_is_refused(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.models.hub.client._MAX_BYTES", 1 << 20)
     hub.add(TARGET, {"m.gguf": b"x"})
-    hub.faults.add(BadJson("[" + "1," * (4 << 20)), "/api/*", times=None)
+    hub.faults.add(bad_json("[" + "1," * (4 << 20)), "/api/*", times=None)
 
     with pytest.raises(HubError, match="too large a response"):
         repository(TARGET, "main")
@@ -60,7 +60,7 @@ def test_an_endless_answer_is_refused(hub: LoopbackHub, monkeypatch: pytest.Monk
 @pytest.mark.parametrize("commit", ["..", "a\0b", "..\\x", "C:", "x" * 5000, "~", "a/b", "", None, 7])
 def test_an_invalid_commit_is_refused(hub: LoopbackHub, commit: Any) -> None:
     hub.add(TARGET, {"m.gguf": b"x"})
-    hub.faults.add(EditJson(lambda listing: {**listing, "sha": commit}), "/api/*", times=None)
+    hub.faults.add(edit_json(lambda listing: {**listing, "sha": commit}), "/api/*", times=None)
 
     with pytest.raises(HubError, match="unexpected answer"):
         repository(TARGET, "main")
@@ -140,7 +140,7 @@ def test_a_listing_with_hostile_names_gives_only_the_safe_ones(hub: LoopbackHub)
 @pytest.mark.parametrize("text", ["", "[]", "null", '{"siblings": 5, "id": "a/b"}', '{"id": "a/b", "sha": "a"'])
 def test_another_answer_is_an_error(hub: LoopbackHub, text: str) -> None:
     hub.add(TARGET, {"m.gguf": b"x"})
-    hub.faults.add(BadJson(text), "/api/*", times=None)
+    hub.faults.add(bad_json(text), "/api/*", times=None)
 
     with pytest.raises(HubError, match="unexpected answer"):
         repository(TARGET, "main")

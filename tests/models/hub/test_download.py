@@ -17,15 +17,7 @@ from app.models.hub import cache, client
 from app.models.hub.client import session
 from app.models.resolve import resolve
 from app.models.source import HubModel
-from tests.models.hub.faults import (
-    Corrupt,
-    Cut,
-    Drop,
-    IgnoreRange,
-    Status,
-    WrongLength,
-    rate_limited,
-)
+from tests.models.hub.faults import Cut, corrupt, ignore_range, rate_limited, status, wrong_length
 from tests.models.hub.loopback import LoopbackHub
 from tests.models.hub.models import CONTENT, TARGET, Patient, Watched, no_demo, publish
 
@@ -127,7 +119,7 @@ def test_a_stop_keeps_what_came_and_the_next_time_continues(hub: LoopbackHub, af
 def test_the_attempts_end_and_keep_what_came(hub: LoopbackHub) -> None:
     file = publish(hub)
     hub.faults.add(Cut(1 << 20), NAME, origin="cdn", times=1)
-    hub.faults.add(Drop(), NAME, origin="cdn", times=None)
+    hub.faults.add(Cut(), NAME, origin="cdn", times=None)
     watched = Watched()
 
     with pytest.raises(HubError, match="broke") as failed:
@@ -146,7 +138,7 @@ def test_a_new_byte_renews_the_attempts(hub: LoopbackHub) -> None:
     assert Watched().fetch(file).read_bytes() == CONTENT
 
 
-@pytest.mark.parametrize(("fault", "origin"), [(rate_limited(7), "hub"), (Status(503, {"Retry-After": "7"}), "cdn")])
+@pytest.mark.parametrize(("fault", "origin"), [(rate_limited(7), "hub"), (status(503, {"Retry-After": "7"}), "cdn")])
 def test_an_asked_wait_is_kept_second_by_second(hub: LoopbackHub, fault: Any, origin: str) -> None:
     file = publish(hub)
     hub.faults.add(fault, NAME, origin=origin, method="GET", times=1)
@@ -161,7 +153,7 @@ def test_a_network_that_is_gone_is_waited_for_one_night(
     hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch, n_failures: int, *, waits: bool
 ) -> None:
     file = publish(hub)
-    hub.faults.add(Status(503), NAME, origin="cdn", times=7)
+    hub.faults.add(status(503), NAME, origin="cdn", times=7)
     tries = iter(range(n_failures))
 
     def gone() -> httpx2.Client:
@@ -207,7 +199,7 @@ def test_a_server_without_ranges_cannot_lose_what_is_here(hub: LoopbackHub) -> N
     with pytest.raises(Interrupted):
         Watched(stop_after=1 << 20).fetch(file)
     had = cache.partial_path(file).stat().st_size
-    hub.faults.add(IgnoreRange(), NAME, origin="cdn", times=None)
+    hub.faults.add(ignore_range(), NAME, origin="cdn", times=None)
     hub.faults.add(Cut(1000), NAME, origin="cdn", times=1)
     watched = Watched()
 
@@ -217,7 +209,7 @@ def test_a_server_without_ranges_cannot_lose_what_is_here(hub: LoopbackHub) -> N
 
 def test_a_wrong_byte_is_found_and_downloaded_again_once(hub: LoopbackHub) -> None:
     file = publish(hub)
-    hub.faults.add(Corrupt(1_500_000), NAME, origin="cdn", times=1)
+    hub.faults.add(corrupt(1_500_000), NAME, origin="cdn", times=1)
     watched = Watched()
 
     assert watched.fetch(file).read_bytes() == CONTENT
@@ -226,7 +218,7 @@ def test_a_wrong_byte_is_found_and_downloaded_again_once(hub: LoopbackHub) -> No
 
 def test_bytes_that_stay_wrong_are_refused_and_not_kept(hub: LoopbackHub) -> None:
     file = publish(hub)
-    hub.faults.add(Corrupt(1_500_000), NAME, origin="cdn", times=None)
+    hub.faults.add(corrupt(1_500_000), NAME, origin="cdn", times=None)
 
     with pytest.raises(HubError, match="arrives damaged"):
         Watched().fetch(file)
@@ -319,7 +311,7 @@ def test_two_programs_take_turns_and_download_once(hub: LoopbackHub) -> None:
 
 def test_a_file_of_another_length_than_listed_is_reported(hub: LoopbackHub) -> None:
     file = publish(hub)
-    hub.faults.add(WrongLength(5), NAME, origin="cdn", times=None)
+    hub.faults.add(wrong_length(5), NAME, origin="cdn", times=None)
 
     with pytest.raises(HubError, match="bytes now;"):
         Watched().fetch(file)

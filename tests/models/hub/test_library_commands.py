@@ -17,9 +17,9 @@ from app.models.hub.client import repository
 from app.worker.known_pairs import registry
 from tests.cli.json_keys import JSON_KEYS
 from tests.llama.tiny_heads import write_dflash, write_eagle3, write_target
-from tests.models.hub.faults import Status
+from tests.models.hub.faults import status
 from tests.models.hub.loopback import LoopbackHub
-from tests.models.hub.models import BOTH, DRAFT, TARGET, tiny
+from tests.models.hub.models import BOTH, DRAFT, TARGET, tiny, write_catalog
 from tests.tandem import Tandem
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -43,7 +43,7 @@ def test_a_pair_is_checked_by_its_name(pair: LoopbackHub, tandem: Tandem) -> Non
 
 def test_what_was_set_up_is_checked_without_the_hub(pair: LoopbackHub, tandem: Tandem) -> None:
     tandem("setup", *BOTH, "--name", "mine", "--yes", "--no-trial")
-    pair.faults.add(Status(503), "*", times=None)
+    pair.faults.add(status(503), "*", times=None)
     assert "Compatible: the vocabularies match" in tandem("pairs", "check", "mine").out
 
 
@@ -207,10 +207,7 @@ def test_partial_downloads_are_removed_with_their_pair(
     listed = repository(TARGET, "main")
     file = next(file for file in listed.files if file.path == "big-Q4_K_M.gguf")
     pinned, draft = (f', sha256 = "{file.sha256}"', "") if known else ("", f'draft = {{ repo = "{TARGET}" }}')
-    (home / "config").mkdir()
-    (home / "config" / "models.toml").write_text(
-        f'[pairs.mine]\ntarget = {{ repo = "{TARGET}", file = "{file.path}"{pinned} }}\n{draft}', encoding="utf-8"
-    )
+    write_catalog(home, f'[pairs.mine]\ntarget = {{ repo = "{TARGET}", file = "{file.path}"{pinned} }}\n{draft}')
     part = cache.partial_path(file)
     tandem("pairs", "remove", "mine", "--yes", code=2)
     part.parent.mkdir(parents=True)
@@ -253,9 +250,7 @@ def test_a_size_that_is_not_known_shows_how_it_can_be(hub: LoopbackHub, home: Pa
         "gone": 'target = "/no/such.gguf"',
         "own": f'target = "{home / "mine" / "t.gguf"}"',
     }
-    (home / "config").mkdir()
-    entries = "\n".join(f"[pairs.{name}]\n{entry}" for name, entry in pairs.items())
-    (home / "config" / "models.toml").write_text(entries, encoding="utf-8")
+    write_catalog(home, "\n".join(f"[pairs.{name}]\n{entry}" for name, entry in pairs.items()))
 
     said = tandem("pairs", "list").out
     shown = {line[2:].split()[0]: line for line in said.splitlines() if line[2:].strip()}
@@ -268,10 +263,7 @@ def test_a_size_that_is_not_known_shows_how_it_can_be(hub: LoopbackHub, home: Pa
 
 
 def test_titles_cannot_control_the_terminal(home: Path, tandem: Tandem) -> None:
-    (home / "config").mkdir()
-    (home / "config" / "models.toml").write_text(
-        '[pairs.good]\ntarget = "x.gguf"\ntitle = "\\u001b[31mred"\n', encoding="utf-8"
-    )
+    write_catalog(home, '[pairs.good]\ntarget = "x.gguf"\ntitle = "\\u001b[31mred"\n')
 
     said = tandem("pairs", "list").out + tandem("pairs", "show", "good").out
     assert "[31mred" in said
@@ -282,8 +274,7 @@ def test_titles_cannot_control_the_terminal(home: Path, tandem: Tandem) -> None:
 def test_an_invalid_entry_is_reported_by_its_name(
     home: Path, hub: LoopbackHub, tandem: Tandem, command: list[str]
 ) -> None:
-    (home / "config").mkdir()
-    (home / "config" / "models.toml").write_text('[pairs.bad]\ntraget = "x"\n', encoding="utf-8")
+    write_catalog(home, '[pairs.bad]\ntraget = "x"\n')
 
     said = tandem("pairs", "list")
     assert "qwen3.8-27b" in said.out
@@ -294,8 +285,7 @@ def test_an_invalid_entry_is_reported_by_its_name(
 def test_an_invalid_user_catalog_is_reported_by_every_command(home: Path, hub: LoopbackHub, tandem: Tandem) -> None:
     tiny(home / "mine", "t.gguf")
     tandem("pairs", "add", "good", str(home / "mine" / "t.gguf"))
-    (home / "config").mkdir(exist_ok=True)
-    (home / "config" / "models.toml").write_text("[pairs.mine]\ntarget = x\n", encoding="utf-8")
+    write_catalog(home, "[pairs.mine]\ntarget = x\n")
 
     for command in (
         ["run", "--pair", "good", "--max-tokens", "2", "hi"],

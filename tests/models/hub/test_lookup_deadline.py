@@ -16,13 +16,11 @@ from app.models.catalog import Pair
 from app.models.hub.client import repository
 from app.models.hub.request import host
 from app.models.model_facts import ModelFacts
-from app.models.registry import Registry
 from app.models.resolve import facts_of, resolve
-from app.models.setup import Setup
 from app.models.source import HubModel
 from tests.models.hub.faults import Stall
 from tests.models.hub.loopback import LoopbackHub
-from tests.models.hub.models import BOTH, DRAFT, TARGET, Patient, no_demo
+from tests.models.hub.models import BOTH, DRAFT, TARGET, Patient, brought, no_demo, setup_steps
 from tests.models.hub.pairs_setting import WAIT_S, Setting
 
 SHORT_S = 0.2
@@ -105,8 +103,7 @@ def test_a_search_for_drafts_ends_with_the_first_deadline(pair: LoopbackHub, mon
 def test_a_downloaded_file_is_used_when_the_hub_is_silent(
     pair: LoopbackHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    steps = Setup(Registry(tmp_path / "pairs.toml"), no_demo, threading.Event())
-    steps.install(steps.prepare(Pair("mine", "Mine", HubModel(TARGET, quant="Q4_K_M"), None)), [])
+    brought(tmp_path / "pairs.toml", HubModel(TARGET, quant="Q4_K_M"))
     monkeypatch.setattr("app.models.resolve.CACHED_S", SHORT_S)
     stall(pair)
 
@@ -126,8 +123,7 @@ def test_the_host_that_is_waited_for_is_shown(
     told: list[str] = []
 
     with suppress(HubTimeoutError):
-        steps = Setup(Registry(tmp_path / "pairs.toml"), no_demo, threading.Event())
-        steps.prepare(Pair("mine", "", HubModel(DRAFT), None), told.append)
+        setup_steps(tmp_path / "pairs.toml").prepare(Pair("mine", "", HubModel(DRAFT), None), told.append)
     assert told[-1] == f"Waiting for {host()}: {DRAFT if path.startswith('/api') else file}"
 
 

@@ -9,7 +9,7 @@ from app.models.catalog import Catalog, Pair, shipped_file
 from app.models.source import HubModel
 from tests.cli.json_keys import CATALOG_CHECK
 from tests.llama.gguf_files import I32, STRING, Array
-from tests.models.hub.faults import Status
+from tests.models.hub.faults import status
 from tests.models.hub.loopback import LoopbackHub
 from tests.models.hub.models import DRAFT, TARGET, tiny
 from tests.tandem import Tandem
@@ -114,9 +114,9 @@ def test_what_could_not_be_asked_is_not_called_gone(
     hub: LoopbackHub, entries: dict[str, Pair], tandem: Tandem, fails: str
 ) -> None:
     if fails == "files":
-        hub.faults.add(Status(403), origin="cdn", times=None)
+        hub.faults.add(status(403), origin="cdn", times=None)
     else:
-        hub.faults.add(Status(451), "/api/*", times=None)
+        hub.faults.add(status(451), "/api/*", times=None)
 
     assert set(_states(tandem).values()) == {"unknown"}
 

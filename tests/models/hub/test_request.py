@@ -7,7 +7,7 @@ from huggingface_hub import close_session, constants
 from app.core.errors import AppError, HubError, NoRepositoryError, UnreachableError, WaitError
 from app.models.hub.client import repository
 from app.models.hub.request import host, sentence, wait_asked
-from tests.models.hub.faults import BadJson, CaptivePortal, RedirectLoop, Status, rate_limited
+from tests.models.hub.faults import Fault, bad_json, captive_portal, rate_limited, redirect_loop, status
 from tests.models.hub.loopback import LoopbackHub
 from tests.models.hub.models import CONTENT, TARGET, Watched, publish
 
@@ -15,22 +15,22 @@ from tests.models.hub.models import CONTENT, TARGET, Watched, publish
 @pytest.mark.parametrize(
     ("fault", "kind", "said"),
     [
-        (Status(401, {"X-Error-Message": "User Access Token is expired"}), NoRepositoryError, "or it is private"),
-        (Status(403), HubError, "is denied. A proxy may block it. Also check HF_ENDPOINT"),
-        (Status(404), HubError, "does not hold what was asked for. Check the spelling"),
-        (Status(451), HubError, "refused with status 451"),
-        (Status(511), HubError, "A network login page may have answered"),
+        (status(401, {"X-Error-Message": "User Access Token is expired"}), NoRepositoryError, "or it is private"),
+        (status(403), HubError, "is denied. A proxy may block it. Also check HF_ENDPOINT"),
+        (status(404), HubError, "does not hold what was asked for. Check the spelling"),
+        (status(451), HubError, "refused with status 451"),
+        (status(511), HubError, "A network login page may have answered"),
         (rate_limited(7), WaitError, "Rate limit reached."),
-        (Status(500), WaitError, "(status 500)"),
-        (RedirectLoop(), HubError, "does not answer like Hugging Face"),
-        (Status(302, {"Location": "file:///etc/passwd"}), HubError, "does not answer like Hugging Face"),
-        (CaptivePortal(), HubError, "sent an unexpected answer"),
-        (BadJson("[" * 100_000), HubError, "sent an unexpected answer"),
-        (Status(200, {"Content-Encoding": "gzip"}, "few"), HubError, "sent a compressed answer"),
-        (Status(404, {"Content-Encoding": "gzip"}, "x" * (8 << 20)), HubError, "does not hold what was asked for"),
+        (status(500), WaitError, "(status 500)"),
+        (redirect_loop(), HubError, "does not answer like Hugging Face"),
+        (status(302, {"Location": "file:///etc/passwd"}), HubError, "does not answer like Hugging Face"),
+        (captive_portal(), HubError, "sent an unexpected answer"),
+        (bad_json("[" * 100_000), HubError, "sent an unexpected answer"),
+        (status(200, {"Content-Encoding": "gzip"}, "few"), HubError, "sent a compressed answer"),
+        (status(404, {"Content-Encoding": "gzip"}, "x" * (8 << 20)), HubError, "does not hold what was asked for"),
     ],
 )
-def test_each_answer_is_an_error(hub: LoopbackHub, fault: Status, kind: type[AppError], said: str) -> None:
+def test_each_answer_is_an_error(hub: LoopbackHub, fault: Fault, kind: type[AppError], said: str) -> None:
     hub.add(TARGET, {"m.gguf": b"x"})
     hub.faults.add(fault, "/api/*", times=None)
 

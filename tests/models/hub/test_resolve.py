@@ -1,7 +1,6 @@
 """Listings and headers from the hub, over a bad network and hostile ones too."""
 
 import os
-import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,21 +15,12 @@ from app.models.hub.cache import save_revision
 from app.models.hub.client import repository, search
 from app.models.hub.download import Download
 from app.models.progress import HeaderWatcher, Watcher
-from app.models.registry import Registry
 from app.models.resolve import facts_of, read_remote_header, resolve
-from app.models.setup import Setup
 from app.models.source import HubModel, LocalModel, parse_source
 from tests.llama.tiny_heads import write_gemma4, write_gemma4_mtp
-from tests.models.hub.faults import (
-    Cut,
-    Drop,
-    IgnoreRange,
-    Stall,
-    Status,
-    rate_limited,
-)
+from tests.models.hub.faults import Cut, Stall, ignore_range, rate_limited, status
 from tests.models.hub.loopback import LoopbackHub
-from tests.models.hub.models import DRAFT, TARGET, Patient, Watched, no_demo, tiny
+from tests.models.hub.models import DRAFT, TARGET, Patient, Watched, no_demo, setup_steps, tiny
 
 
 class Impatient(Watcher):
@@ -52,7 +42,7 @@ def test_drafts_of_the_catalog_stay_where_the_search_fails(hub: LoopbackHub, tmp
     hub.add(DRAFT, {"tiny-Q8_0.gguf": tiny(tmp_path)})
     target = facts_of(resolve(HubModel(TARGET), no_demo, Patient()), Patient())
     pair = Pair("known", "Known", HubModel(f"owner/{target.name}"), HubModel(DRAFT))
-    hub.faults.add(Status(503), "/api/models", times=None)
+    hub.faults.add(status(503), "/api/models", times=None)
 
     assert [one["model"] for one in find_drafts(target, (pair,), lambda _: Patient())] == [DRAFT]
     with pytest.raises(HubError):
@@ -88,7 +78,7 @@ def test_searches_and_listings_are_retried(hub: LoopbackHub, tmp_path: Path, pat
     hub.add(DRAFT.replace("small", "tiny"), {"m.gguf": tiny(tmp_path)}, gguf={"architecture": "llama", "total": 1})
     target = facts_of(resolve(HubModel(TARGET), no_demo, Patient()), Patient())
     told: list[str] = []
-    for fault in (Status(503), Drop()):
+    for fault in (status(503), Cut()):
         hub.faults.add(fault, path)
 
     assert len(list(find_drafts(target, (), lambda name: HeaderWatcher(name, told.append)))) == 1
@@ -102,7 +92,7 @@ def test_a_downloaded_file_is_used_while_the_hub_fails(
     here = resolve(HubModel(TARGET), no_demo, Patient())
     path = Download(here.files[0], Watcher()).run()
     save_revision(TARGET, "main", here.files[0].commit)
-    hub.faults.add(Status(503), "/api/*", times=None)
+    hub.faults.add(status(503), "/api/*", times=None)
     patient = Patient()
 
     found = resolve(HubModel(TARGET, file="m.gguf"), no_demo, patient)
@@ -161,7 +151,7 @@ def test_a_header_costs_a_few_megabytes_of_a_large_file(hub: LoopbackHub, tmp_pa
     assert sum(r.sent for r in hub.asked(origin="cdn")) < 12 << 20
 
 
-@pytest.mark.parametrize("fault", [IgnoreRange(), Drop(), Cut(100), Cut(100, reset=True), Status(503)])
+@pytest.mark.parametrize("fault", [ignore_range(), Cut(), Cut(100), Cut(100, reset=True), status(503)])
 def test_a_header_survives_a_bad_moment(hub: LoopbackHub, tmp_path: Path, fault: Any) -> None:
     hub.add(TARGET, {NAME: tiny(tmp_path)})
     hub.faults.add(fault, NAME, origin="cdn", times=1)
@@ -180,7 +170,7 @@ def test_a_cut_header_resumes_at_its_byte(hub: LoopbackHub, tmp_path: Path) -> N
     assert watched.came >= len(LONG)
 
 
-@pytest.mark.parametrize("fault", [Drop(), Status(503)])
+@pytest.mark.parametrize("fault", [Cut(), status(503)])
 def test_the_third_failure_ends_it(hub: LoopbackHub, tmp_path: Path, fault: Any) -> None:
     hub.add(TARGET, {NAME: tiny(tmp_path)})
     hub.faults.add(fault, NAME, origin="cdn", times=None)
@@ -229,9 +219,9 @@ def test_progress_is_reported_in_lines(hub: LoopbackHub, tmp_path: Path) -> None
     hub.add(DRAFT, {"small-Q8_0.gguf": tiny(tmp_path / "made", "draft.gguf")})
     hub.faults.add(Cut(1_000_000), NAME, origin="cdn", times=1)
     lines: list[str] = []
-    steps = Setup(Registry(tmp_path / "pairs.toml"), no_demo, threading.Event())
 
-    steps.prepare(Pair("mine", "Mine", HubModel(TARGET), HubModel(DRAFT)), lines.append)
+    pair = Pair("mine", "Mine", HubModel(TARGET), HubModel(DRAFT))
+    setup_steps(tmp_path / "pairs.toml").prepare(pair, lines.append)
 
     assert lines[0] == f"Looking at {TARGET}"
     assert any(line.startswith("The connection to ") and line.endswith(f"again in 1 s: {NAME}") for line in lines)

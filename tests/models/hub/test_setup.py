@@ -1,7 +1,6 @@
 """`tandem setup` against the loopback hub, with the memory and the disk of this machine."""
 
 import shutil
-import threading
 from collections import namedtuple
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,14 +20,13 @@ from app.models.hub.cache import cached_file
 from app.models.progress import DownloadWatcher
 from app.models.registry import Registry
 from app.models.resolve import resolve
-from app.models.setup import Setup
 from app.models.source import HubModel, parse_source
 from app.worker.known_pairs import registry
 from tests.capacities import in_ram
 from tests.llama.tiny_heads import Size, write_eagle3, write_mtp, write_target
-from tests.models.hub.faults import Status
+from tests.models.hub.faults import status
 from tests.models.hub.loopback import LoopbackHub
-from tests.models.hub.models import BOTH, DRAFT, TARGET, Patient, no_demo, tiny
+from tests.models.hub.models import BOTH, DRAFT, TARGET, Patient, brought, no_demo, setup_steps, sha256, tiny
 from tests.tandem import Tandem
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -67,11 +65,9 @@ def test_a_second_run_downloads_nothing(pair: LoopbackHub, tandem: Tandem) -> No
 @pytest.mark.parametrize("size", [None, 4_000_000], ids=["unknown", "rounded"])
 def test_downloaded_files_are_found_offline_by_their_branch(pair: LoopbackHub, home: Path, size: int | None) -> None:
     source = HubModel(TARGET, file="big-Q4_K_M.gguf", size=size)
-    steps = _steps(home)
-    steps.install(steps.prepare(Pair("mine", "Mine", source, None)), [])
+    path = brought(home / "data" / "pairs.toml", source).target.path
     pair.close()
 
-    path = Registry(home / "data" / "pairs.toml").read().pairs["mine"].target.path
     assert cached_file(source) == resolve(source, no_demo, Patient()).path == path
     # Other programs find it the same way.
     assert Path(hf_hub_download(TARGET, "big-Q4_K_M.gguf", local_files_only=True)) == path
@@ -83,12 +79,10 @@ def test_a_file_with_another_checksum_is_not_used_offline(
 ) -> None:
     monkeypatch.setattr(constants, "HF_HUB_DISABLE_SYMLINKS", not links)
     source = HubModel(TARGET, file="big-Q4_K_M.gguf")
-    steps = _steps(home)
-    prepared = steps.prepare(Pair("mine", "Mine", source, None))
-    steps.install(prepared, [])
+    content = brought(home / "data" / "pairs.toml", source).target.path.read_bytes()
     pair.close()
 
-    known, other = replace(source, sha256=prepared.models[0][1].files[0].sha256), replace(source, sha256="0" * 64)
+    known, other = replace(source, sha256=sha256(content)), replace(source, sha256="0" * 64)
     assert cached_file(known) == cached_file(source) is not None
     # Without links only reading all of it would tell.
     assert (cached_file(other) is None) is links
@@ -102,9 +96,7 @@ def test_a_revision_cannot_leave_the_repository_folder(
 ) -> None:
     commit = pair.repos[TARGET].resolve("main")
     monkeypatch.setattr(pair.repos[TARGET], "resolve", lambda revision: commit)
-    steps = _steps(home)
-    source = HubModel(TARGET, file="big-Q4_K_M.gguf", revision="../outside")
-    steps.install(steps.prepare(Pair("mine", "Mine", source, None)), [])
+    brought(home / "data" / "pairs.toml", HubModel(TARGET, file="big-Q4_K_M.gguf", revision="../outside"))
 
     assert not list(cache.folder().rglob("outside"))
 
@@ -160,7 +152,7 @@ def test_the_projector_of_a_target_comes_and_goes_with_it(hub: LoopbackHub, home
     )
     assert registry().read().pairs["text"].projector is None
     tandem("pairs", "remove", "text", "--yes")
-    steps = _steps(home)
+    steps = setup_steps(home / "data" / "pairs.toml")
     prepared = steps.prepare(Pair("mine", "Mine", HubModel(TARGET, file="big-Q4_K_M.gguf"), None))
     assert prepared.download_bytes == len(model["big-Q4_K_M.gguf"]) + 2000
     steps.install(prepared, [])
@@ -223,8 +215,8 @@ def test_a_full_disk_is_reported_before_the_download(
 
 
 def test_after_a_failed_download_the_next_setup_resumes(pair: LoopbackHub, home: Path) -> None:
-    pair.faults.add(Status(403), "small-Q8_0.gguf", origin="cdn", method="GET", times=None, when=_without_small_range)
-    steps = _steps(home)
+    pair.faults.add(status(403), "small-Q8_0.gguf", origin="cdn", method="GET", times=None, when=_without_small_range)
+    steps = setup_steps(home / "data" / "pairs.toml")
     prepared = steps.prepare(_pair())
     with pytest.raises(AppError, match="is denied"):
         steps.install(prepared, [])
@@ -263,10 +255,6 @@ def test_a_pair_that_fails_its_trial_is_registered_but_not_the_default(
 
 def _pair() -> Pair:
     return Pair("mine", "Mine", parse_source(f"{TARGET}:q4_k_m"), parse_source(DRAFT))
-
-
-def _steps(home: Path) -> Setup:
-    return Setup(Registry(home / "data" / "pairs.toml"), no_demo, threading.Event())
 
 
 def test_a_pair_that_cannot_be_registered_is_a_failure(
