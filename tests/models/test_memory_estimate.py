@@ -65,10 +65,6 @@ def test_batches_overlap_on_several_devices(embedding: int, n_ctx: int, recorded
     assert found / (1 << 20) == pytest.approx(recorded, rel=0.01)
 
 
-def test_the_cells_of_the_cache_come_in_blocks() -> None:
-    assert [round_up(n) for n in (1, 256, 257)] == [256, 256, 512]
-
-
 def test_a_context_that_becomes_longer_is_reported() -> None:
     assert rounding(8) == "Context rounded up from 8 to 256 tokens (a multiple of 256)."
     assert "from 10,000 to 10,240" in rounding(10_000)

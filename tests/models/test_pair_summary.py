@@ -8,7 +8,6 @@ import pytest
 from app.cli import main
 from app.models.catalog import Pair
 from app.models.pair_summary import setup_command
-from app.models.registry import ModelOnDisk, SetUp
 from app.models.source import HubModel, LocalModel
 
 pytestmark = [
@@ -25,11 +24,6 @@ def test_a_pair_is_set_up_by_its_name_or_its_models() -> None:
     models = "owner/repo:a model.gguf|/my models/small.gguf"
     assert setup_command(MINE, by_name=False) == f"⟨setup.models={models}⟩"
     assert setup_command(Pair("p", "P", SPACED, None), by_name=False) == "⟨setup.models=owner/repo:a model.gguf⟩"
-
-
-def test_files_that_are_gone_come_back_by_a_command() -> None:
-    gone = SetUp(MINE, ModelOnDisk(Path("/gone/a model.gguf"), 1))
-    assert gone.gone.hint.endswith("⟨setup=my own pair⟩")
 
 
 def test_what_is_not_here_comes_by_a_command(capsys: pytest.CaptureFixture[str]) -> None:

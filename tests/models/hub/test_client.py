@@ -16,9 +16,9 @@ from app.models.hub.choose import safe_name
 from app.models.hub.client import repository, search
 from app.models.resolve import facts_of, resolve
 from app.models.source import HubModel, is_repository
-from tests.models.hub.faults import Fault, bad_json, edit_json, status
+from tests.models.hub.faults import Fault, bad_json, edit_json
 from tests.models.hub.loopback import LoopbackHub
-from tests.models.hub.models import CONTENT, TARGET, Patient, Watched, no_demo, publish, tiny
+from tests.models.hub.models import TARGET, Patient, Watched, no_demo, publish, tiny
 
 NAME = "big-Q4_K_M.gguf"
 
@@ -35,15 +35,6 @@ def files_changed(**fields: Any) -> Fault:
         return listing
 
     return edit_json(edit)
-
-
-def test_a_download_does_not_wait_for_years(hub: LoopbackHub) -> None:
-    file = publish(hub)
-    hub.faults.add(status(429, {"Retry-After": "999999999"}), NAME, method="GET", times=2)
-    watched = Watched()
-
-    assert watched.fetch(file).read_bytes() == CONTENT
-    assert sum(watched.pauses) == 1 + 2
 
 
 def test_an_endless_answer_is_refused(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:

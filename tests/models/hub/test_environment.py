@@ -6,13 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from huggingface_hub.file_download import repo_folder_name
 
 from app.cli.doctor_checks import hub_section
 from app.core.errors import HubError
 from app.models.hub import ADDRESS, USUAL, check_environment, check_named, prepare_environment
-from app.models.hub.cache import blob_path, folder, locked_content
-from app.models.hub.choose import RemoteFile
+from app.models.hub.cache import locked_content
 from app.models.hub.client import repository
 from tests.models.hub.client import PROXY_VARIABLES, TOKEN_VARIABLES
 from tests.models.hub.loopback import LoopbackHub
@@ -162,10 +160,3 @@ def test_the_client_and_tandem_use_the_same_folder(given: dict[str, str], tmp_pa
     theirs, ours = asked.stdout.split()
     assert theirs == ours
     assert Path(ours).is_absolute()
-
-
-def test_repository_folders_are_those_of_the_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
-    assert folder() == tmp_path
-    theirs = tmp_path / repo_folder_name(repo_id="owner/small-GGUF", repo_type="model")
-    assert blob_path(RemoteFile("m.gguf", 1, "a" * 64, "owner/small-GGUF")).is_relative_to(theirs)

@@ -4,7 +4,6 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -78,15 +77,6 @@ def test_the_first_signal_ends_a_look_up(
 
 
 @pytest.mark.timeout(60)
-def test_a_silent_listing_ends_at_the_deadline(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.models.resolve.LOOKUP_S", SHORT_S)
-    stall(hub)
-
-    with pytest.raises(HubTimeoutError, match=r"took longer than 0 s to answer"):
-        resolve(HubModel(TARGET), no_demo, Patient())
-
-
-@pytest.mark.timeout(60)
 def test_a_search_for_drafts_ends_with_the_first_deadline(pair: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
     target = target_facts()
     drafts = [HubModel(f"owner/draft-{n}") for n in range(3)]
@@ -122,7 +112,7 @@ def test_the_host_that_is_waited_for_is_shown(
     stall(pair, path)
     told: list[str] = []
 
-    with suppress(HubTimeoutError):
+    with pytest.raises(HubTimeoutError, match="took longer than 0 s to answer"):
         setup_steps(tmp_path / "pairs.toml").prepare(Pair("mine", "", HubModel(DRAFT), None), told.append)
     assert told[-1] == f"Waiting for {host()}: {DRAFT if path.startswith('/api') else file}"
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.models.catalog import Catalog, Pair, shipped_file
+from app.models.hub import cache
 from app.models.source import HubModel
 from tests.cli.json_keys import CATALOG_CHECK
 from tests.llama.gguf_files import I32, STRING, Array
@@ -159,6 +160,8 @@ def test_the_fix_for_incompatible_models_is_shown(
 ) -> None:
     assert helps in tandem("setup", "--target", target, "--draft", draft, "--yes", code=1).sentences
     assert helps in " ".join(tandem("pairs", "check", target, draft, code=1).out.split())
+    assert tandem("pairs", "check", target, draft, "--json", code=1).json["compatible"] is False
+    assert not list(cache.folder().rglob("*.gguf"))
 
 
 def test_find_refuses_a_target_without_rollback(models: LoopbackHub, tandem: Tandem) -> None:

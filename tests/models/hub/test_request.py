@@ -6,7 +6,7 @@ from huggingface_hub import close_session, constants
 
 from app.core.errors import AppError, HubError, NoRepositoryError, UnreachableError, WaitError
 from app.models.hub.client import repository
-from app.models.hub.request import host, sentence, wait_asked
+from app.models.hub.request import sentence, wait_asked
 from tests.models.hub.faults import Fault, bad_json, captive_portal, rate_limited, redirect_loop, status
 from tests.models.hub.loopback import LoopbackHub
 from tests.models.hub.models import CONTENT, TARGET, Watched, publish
@@ -139,9 +139,3 @@ def test_a_connection_that_cannot_be_set_up_names_the_variable(
     with pytest.raises(HubError, match="cannot be set up") as failed:
         repository(TARGET, "main")
     assert name in failed.value.hint
-
-
-def test_a_password_in_the_address_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HF_ENDPOINT", "https://me:secret@mirror.example/hub")
-
-    assert host() == "mirror.example/hub"

@@ -355,13 +355,6 @@ def test_a_broken_catalog_leaves_what_was_set_up(setting: Setting) -> None:
     assert setting.service.load_request("mine")
 
 
-def test_catalog_problems_are_reported_beside_the_pairs(setting: Setting) -> None:
-    setting.trouble = CatalogError("pairs.mine has no target.", "Add it.")
-    state = setting.again().state()
-    assert state.problems == (setting.trouble,)
-    assert {"demo", "huge", "mine"} == {card.name for card in state.cards}
-
-
 def test_a_missing_default_is_reported_and_others_can_be_opened(setting: Setting) -> None:
     setting.set_up("mine")
     setting.registry.set_default("mine")

@@ -185,14 +185,6 @@ def test_the_title_of_a_pair_names_the_mtp_layer(hub: LoopbackHub, home: Path) -
     assert [one.pair.title for one in registry().read().pairs.values()] == ["big + MTP layer"]
 
 
-def test_incompatible_models_are_reported_before_the_download(pair: LoopbackHub, tandem: Tandem) -> None:
-    said = tandem("setup", "--target", TARGET, "--draft", "owner/other-GGUF", "--yes", code=1).err
-    assert "The vocabularies differ: token" in said or "vocabularies have" in said
-    assert not list(cache.folder().rglob("*.gguf"))
-    assert tandem("pairs", "check", TARGET, "owner/other-GGUF", "--json", code=1).json["compatible"] is False
-    assert "Compatible: the vocabularies match" in tandem("pairs", "check", TARGET, DRAFT).out
-
-
 def test_no_default_leaves_no_default_but_add_sets_the_first(pair: LoopbackHub, tandem: Tandem) -> None:
     assert (
         "To make it the default: tandem pairs default mine"
