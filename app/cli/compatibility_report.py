@@ -15,7 +15,7 @@ from app.models.model_facts import ModelFacts
 from app.settings.checking import in_one_line
 
 if TYPE_CHECKING:
-    from app.models.hub.choose import RemoteFile
+    from app.models.resolve import ResolvedModel
 
 LABEL = 8
 """Columns of a line's label."""
@@ -44,9 +44,10 @@ def check_lines(check: PairCheck, *more: str, n_ctx: int = DEFAULT_CONTEXT, prob
     return [*lines, *more]
 
 
-def projector_lines(projector: RemoteFile | None) -> list[str]:
+def projector_lines(projector: ResolvedModel | None) -> list[str]:
     """Return the line about the file that encodes pictures, if there is one."""
-    return [f"vision  {printable(projector.path)}, {gigabytes(projector.size)}"] if projector is not None else []
+    shown = (projector,) if projector is not None else ()
+    return [f"vision  {printable(model.files[0].path)}, {gigabytes(model.size)}" for model in shown]
 
 
 def _model_line(role: str, model: ModelFacts) -> str:

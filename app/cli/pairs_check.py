@@ -88,9 +88,10 @@ def check_pairs(
         raise current_file_offered(error, target) from error
     check = check_pair(facts, found[1] if found is not None else None)
     check = replace(check, warnings=(*check.warnings, *warnings))
-    more = projector_lines(model.projector)
+    projector = model.projector
+    more = projector_lines(projector)
     more += [printable(remedy_text(check.remedy, source))] if check.remedy is not None else []
-    found_json = {**_check_json(check, ctx), "projector": model.projector.path if model.projector is not None else None}
+    found_json = {**_check_json(check, ctx), "projector": projector.files[0].path if projector is not None else None}
     print_result(found_json, check_lines(check, *more, n_ctx=ctx), as_json=as_json, hang=LABEL)
     return 1 if check.problems else 0
 

@@ -210,7 +210,7 @@ def _run(pair: Pair, options: _Options) -> tuple[SetUp, str] | None:
     prepared = _prepared(pair, options)
     if options.target is not None:
         prepared = replace(prepared, pair=_named(prepared.pair, is_chosen=options.is_named))
-    shown = projector_lines(prepared.models[0][1].projector if prepared.projector is not None else None)
+    shown = projector_lines(prepared.models.get("vision"))
     more = [*(f"{line}; to leave it out: --mmproj none" for line in shown), _download_line(prepared)]
     lines = check_lines(prepared.check, *more, n_ctx=context_of(), problems=False)
     for line in lines:
@@ -297,7 +297,7 @@ def _too_big(prepared: Prepared) -> str | None:
 
 def _download_line(prepared: Prepared) -> str:
     if not prepared.download_bytes:
-        return "Both models are here already." if len(prepared.models) > 1 else "The model is here already."
+        return "Both models are here already." if "draft" in prepared.models else "The model is here already."
     to_download, free = gigabytes(prepared.download_bytes), gigabytes(prepared.free_bytes)
     return f"{to_download} to download into {cache.folder()}, {free} free."
 

@@ -33,14 +33,6 @@ _OLLAMA_MODEL = "application/vnd.ollama.image.model"
 
 
 @dataclass(frozen=True, slots=True)
-class ModelFolder:
-    """A folder with models, and the program it belongs to."""
-
-    program: str
-    path: Path
-
-
-@dataclass(frozen=True, slots=True)
 class FoundModel:
     """A GGUF file, or the first part of a split model.
 
@@ -53,22 +45,23 @@ class FoundModel:
     name: str | None = None
 
 
-def model_folders(own: Sequence[str] = ()) -> tuple[ModelFolder, ...]:
-    """Return the folders where programs keep models on this machine, and the user's own ones first."""
+def model_folders(own: Sequence[str] = ()) -> dict[Path, str]:
+    """Return the folders with models on this machine, each with its program; the user's own come first."""
     home = Path.home()
     cached = os.environ.get("XDG_CACHE_HOME") or home / ".cache"
-    found = [
-        *(ModelFolder("your folder", home_expanded(folder)) for folder in own),
-        ModelFolder("~/models", home / "models"),
-        ModelFolder("LM Studio", _lm_studio(home) / "models"),
-        ModelFolder("LM Studio", home / ".cache" / "lm-studio" / "models"),
-        ModelFolder("Hugging Face's cache", cache.folder()),
-        ModelFolder("llama.cpp's cache", Path(os.environ.get("LLAMA_CACHE") or Path(cached) / "llama.cpp")),
-        ModelFolder("Ollama", Path(os.environ.get("OLLAMA_MODELS") or home / ".ollama" / "models")),
-        ModelFolder("Ollama", Path("/usr/share/ollama/.ollama/models")),
-    ]
-    once = {folder.path: folder for folder in reversed(found) if folder.path.is_dir()}
-    return tuple(reversed(once.values()))
+    mine = {home_expanded(folder): "your folder" for folder in own}
+    programs = {
+        **mine,
+        home / "models": "~/models",
+        _lm_studio(home) / "models": "LM Studio",
+        home / ".cache" / "lm-studio" / "models": "LM Studio",
+        cache.folder(): "Hugging Face's cache",
+        Path(os.environ.get("LLAMA_CACHE") or Path(cached) / "llama.cpp"): "llama.cpp's cache",
+        Path(os.environ.get("OLLAMA_MODELS") or home / ".ollama" / "models"): "Ollama",
+        Path("/usr/share/ollama/.ollama/models"): "Ollama",
+        **mine,
+    }
+    return {folder: program for folder, program in programs.items() if folder.is_dir()}
 
 
 def _lm_studio(home: Path) -> Path:
@@ -79,40 +72,40 @@ def _lm_studio(home: Path) -> Path:
     return home / ".lmstudio"
 
 
-def find_models(folders: Iterable[ModelFolder]) -> tuple[FoundModel, ...]:
-    """Return the models in some folders, each file once; projectors, adapters and incomplete splits are left out."""
+def find_models(folders: Mapping[Path, str]) -> tuple[FoundModel, ...]:
+    """Return the models in folders of programs, each file once; without projectors, adapters and incomplete splits."""
     once: dict[Path, FoundModel] = {}
-    for folder in folders:
-        for model in (*_named_files(folder), *_ollama(folder)):
+    for folder, program in folders.items():
+        for model in (*_named_files(folder, program), *_ollama(folder, program)):
             with suppress(OSError):
                 once.setdefault(model.path.resolve(), model)
     return tuple(once.values())
 
 
-def _named_files(folder: ModelFolder) -> Iterator[FoundModel]:
+def _named_files(folder: Path, program: str) -> Iterator[FoundModel]:
     files = []
-    for place, folders, names in os.walk(folder.path, followlinks=False):
-        if len(Path(place).relative_to(folder.path).parts) >= _MAX_DEPTH:
+    for place, folders, names in os.walk(folder, followlinks=False):
+        if len(Path(place).relative_to(folder).parts) >= _MAX_DEPTH:
             folders.clear()
         folders.sort()
         for name in names:
             with suppress(OSError):
                 if name.lower().endswith(".gguf"):
                     path = Path(place) / name
-                    files.append(RemoteFile(path.relative_to(folder.path).as_posix(), path.stat().st_size))
-    return (FoundModel(folder.path / model.name, folder.program) for model in models_in(files, heads=True))
+                    files.append(RemoteFile(path.relative_to(folder).as_posix(), path.stat().st_size))
+    return (FoundModel(folder / model.name, program) for model in models_in(files, heads=True))
 
 
-def _ollama(folder: ModelFolder) -> Iterator[FoundModel]:
+def _ollama(folder: Path, program: str) -> Iterator[FoundModel]:
     """Yield Ollama's models; a manifest is `manifests/HOST/NAMESPACE/MODEL/TAG`."""
-    for manifest in sorted((folder.path / "manifests").glob("*/*/*/*")):
+    for manifest in sorted((folder / "manifests").glob("*/*/*/*")):
         with suppress(OSError, ValueError, TypeError, KeyError):
             layers = json.loads(manifest.read_text(encoding="utf-8"))["layers"]
             digest = next(layer["digest"] for layer in layers if layer["mediaType"] == _OLLAMA_MODEL)
-            content = folder.path / "blobs" / digest.replace(":", "-")
+            content = folder / "blobs" / digest.replace(":", "-")
             tag = "" if manifest.name == "latest" else f"-{manifest.name}"
-            if content.parent == folder.path / "blobs" and content.is_file():
-                yield FoundModel(content, folder.program, f"{manifest.parent.name}{tag}")
+            if content.parent == folder / "blobs" and content.is_file():
+                yield FoundModel(content, program, f"{manifest.parent.name}{tag}")
 
 
 def pairs_of(models: Iterable[FoundModel], known: Set[Path] = frozenset()) -> dict[str, Pair]:

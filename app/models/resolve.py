@@ -63,17 +63,7 @@ class ResolvedModel:
     gated: bool = False
     beside: tuple[HubModel, ...] = ()
     moved_to: str | None = None
-    projector: choose.RemoteFile | None = None
-
-    @property
-    def with_projector(self) -> tuple[ResolvedModel, ...]:
-        """The model, and its projector as one."""
-        file = self.projector
-        if file is None or not isinstance(self.source, HubModel):
-            return (self,)
-        here = cache.cached(file.repo, file.commit, file.path, file.size)
-        source = HubModel(file.repo, file=file.path, revision=self.source.revision)
-        return (self, ResolvedModel(source, (file,), here, file.size))
+    projector: ResolvedModel | None = None
 
     @property
     def name(self) -> str:
@@ -119,13 +109,24 @@ def _on_hub(source: HubModel, watcher: Watcher, *, draft: bool) -> ResolvedModel
             gone = f"{source.repo} is gone from {host()}, or it is private now."
             raise NoRepositoryError(gone, "Choose another pair: ⟨pairs⟩") from error
         raise
-    paths = [cache.cached(file.repo, file.commit, file.path, file.size) for file in files]
-    path, size = paths[0] if all(paths) else None, sum(file.size for file in files)
-    layers = choose.draft_layers(listed.files)
-    beside = tuple(HubModel(source.repo, file=found.name, revision=source.revision) for found in layers)
-    moved_to = listed.name if listed.name.lower() != source.repo.lower() else None
+
+    def in_repository(path: str) -> HubModel:
+        return HubModel(source.repo, file=path, revision=source.revision)
+
     projector = None if draft else choose.projector_for(files[0].path, listed.files)
-    return ResolvedModel(source, files, path, size, listed.license, listed.gated, beside, moved_to, projector)
+    return replace(
+        _listed(source, files),
+        license=listed.license,
+        gated=listed.gated,
+        beside=tuple(in_repository(found.name) for found in choose.draft_layers(listed.files)),
+        moved_to=listed.name if listed.name.lower() != source.repo.lower() else None,
+        projector=_listed(in_repository(projector.path), (projector,)) if projector is not None else None,
+    )
+
+
+def _listed(source: HubModel, files: tuple[choose.RemoteFile, ...]) -> ResolvedModel:
+    paths = [cache.cached(file.repo, file.commit, file.path, file.size) for file in files]
+    return ResolvedModel(source, files, paths[0] if all(paths) else None, sum(file.size for file in files))
 
 
 def current(source: ModelSource, watcher: Watcher) -> ModelSource:

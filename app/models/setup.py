@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from app.models.compatibility import PairCheck, check_pair, remedy_text, with_fa
 from app.models.hub import cache
 from app.models.hub.download import Download
 from app.models.pair_summary import has_room, title_of, with_sizes, without_draft
-from app.models.progress import DownloadWatcher, HeaderWatcher
+from app.models.progress import DownloadWatcher, HeaderWatcher, Watcher
 from app.models.registry import ModelOnDisk, Registry, SetUp
 from app.models.resolve import DemoFile, ResolvedModel, current, facts_of, own_draft, resolve
 from app.models.source import DEFAULT_REVISION, HubModel, ModelSource
@@ -29,32 +29,25 @@ class Prepared:
     """A pair whose files are known and whose headers have been read.
 
     Attributes:
-        models: Role and files of each model.
-        projector: What encodes pictures for the target, if its repository has that.
+        models: The models by role: "target", "draft", and "vision" for the encoder of pictures.
         free_bytes: Free space on the disk of the cache.
     """
 
     pair: Pair
-    models: tuple[tuple[str, ResolvedModel], ...]
+    models: Mapping[str, ResolvedModel]
     check: PairCheck
     download_bytes: int
     free_bytes: int
-    projector: ResolvedModel | None = None
-
-    @property
-    def files(self) -> tuple[tuple[str, ResolvedModel], ...]:
-        """Role and files of all that is downloaded."""
-        return (*self.models, *((("vision", self.projector),) if self.projector is not None else ()))
 
     @property
     def sized(self) -> Pair:
         """The pair with the sizes of its files."""
-        return with_sizes(self.pair, *(model.size for _, model in self.models))
+        return with_sizes(self.pair, *(model.size for model in self.models.values()))
 
     def refuse(self) -> None:
         """Raise PairError for incompatible models, CacheError for a small disk; before the user is asked."""
         if self.check.remedy is not None:
-            raise PairError(self.check.problems[0], remedy_text(self.check.remedy, self.models[0][1].source))
+            raise PairError(self.check.problems[0], remedy_text(self.check.remedy, self.models["target"].source))
         if not has_room(self.download_bytes, self.free_bytes):
             raise CacheError(
                 f"{gigabytes(self.download_bytes)} are to be downloaded to {cache.folder()}, "
@@ -101,40 +94,41 @@ class Setup:
             return watcher
 
         sources = [current(source, watch(str(source))) for source in pair.sources] if latest else pair.sources
-        models = [self._found(sources[0], on_status, warnings)]
+        target = self._found(sources[0], watch, warnings)
+        models = {"target": target}
         try:
             if pair.draft is not None:
-                models.append(self._found(sources[1], on_status, warnings, draft=True))
+                models["draft"] = self._found(sources[1], watch, warnings, draft=True)
         except ModelLoadError as error:
             warnings.append(without_draft(error))
-        warnings += _changes(pair, models, watch)
-        facts = [facts_of(model, watch(model.name)) for model in models]
-        if finds_draft and pair.draft is None and (found := own_draft(models[0], facts[0], watch, warnings)):
+        warnings += _changes(pair, models.values(), watch)
+        facts = [facts_of(model, watch(model.name)) for model in models.values()]
+        if finds_draft and pair.draft is None and (found := own_draft(target, facts[0], watch, warnings)):
             draft, draft_facts = found
-            models.append(self._undamaged(draft, watch(draft.name), warnings))
+            models["draft"] = self._undamaged(draft, watch(draft.name), warnings)
             facts.append(draft_facts)
             pair = replace(pair, draft=draft.source, title=title_of(pair.target, draft.source))
         check = check_pair(*facts)
         if finds_draft and check.draft is None and check.draft_name:
             pair = replace(pair, title=f"{pair.title} + {Source.MTP.label}")
-        projectors = models[0].with_projector[1:] if finds_projector else ()
+        if finds_projector and target.projector is not None:
+            models["vision"] = self._undamaged(target.projector, watch(target.projector.name), warnings)
         return Prepared(
-            pair=with_facts(replace(pair, license=pair.license or printable(models[0].license)), check),
-            models=tuple(zip(("target", "draft"), models, strict=False)),
+            pair=with_facts(replace(pair, license=pair.license or printable(target.license)), check),
+            models=models,
             check=replace(check, warnings=(*check.warnings, *warnings)),
-            download_bytes=_missing_bytes([*models, *projectors]),
+            download_bytes=_missing_bytes(models.values()),
             free_bytes=cache.free_bytes(),
-            projector=self._undamaged(projectors[0], watch(projectors[0].name), warnings) if projectors else None,
         )
 
     def _found(
-        self, source: ModelSource, on_status: Callable[[str], None], warnings: list[str], *, draft: bool = False
+        self, source: ModelSource, watch: Callable[[str], Watcher], warnings: list[str], *, draft: bool = False
     ) -> ResolvedModel:
-        watcher = HeaderWatcher(str(source), on_status, self._stop)
+        watcher = watch(str(source))
         return self._undamaged(resolve(source, self._demo_file, watcher, draft=draft), watcher, warnings)
 
     @staticmethod
-    def _undamaged(model: ResolvedModel, watcher: HeaderWatcher, warnings: list[str]) -> ResolvedModel:
+    def _undamaged(model: ResolvedModel, watcher: Watcher, warnings: list[str]) -> ResolvedModel:
         for file in model.files:
             if Download(file, watcher).delete_if_damaged():
                 warnings.append(f"{file.name} was damaged here; it is downloaded again.")
@@ -150,22 +144,22 @@ class Setup:
             AppError: As `Prepared.refuse`; a file is not available; the pair cannot be registered.
             Interrupted: Canceled.
         """
-        models = [model for _, model in prepared.files]
+        models = prepared.models
         # Since `prepare` the disk may have filled up.
-        replace(prepared, download_bytes=_missing_bytes(models), free_bytes=cache.free_bytes()).refuse()
-        missing = [(role, model) for role, model in prepared.files if model.path is None]
-        watchers = [DownloadWatcher(role, model.size, self._stop) for role, model in missing]
-        downloads += watchers
-        fetched = {role: self._fetch(model, watcher) for (role, model), watcher in zip(missing, watchers, strict=True)}
-        for model in models:
+        missing_bytes = _missing_bytes(models.values())
+        replace(prepared, download_bytes=missing_bytes, free_bytes=cache.free_bytes()).refuse()
+        paths = {role: model.path for role, model in models.items()}
+        watchers = {role: DownloadWatcher(role, models[role].size, self._stop) for role in paths if not paths[role]}
+        downloads += watchers.values()
+        paths |= {role: self._fetch(models[role], watcher) for role, watcher in watchers.items()}
+        for model in models.values():
             if isinstance(model.source, HubModel):
                 cache.save_revision(model.source.repo, model.source.revision, model.files[0].commit)
-        on_disk = {role: ModelOnDisk(model.path or fetched[role], model.size) for role, model in prepared.files}
         if self._stop.is_set():
             raise Interrupted
-        target, draft, projector = (on_disk.get(role) for role in ("target", "draft", "vision"))
-        assert target is not None
-        self._registry.add(SetUp(prepared.pair, target, draft, projector), default=default)
+        on_disk = {role: ModelOnDisk(path, models[role].size) for role, path in paths.items() if path is not None}
+        files = SetUp(prepared.pair, on_disk["target"], on_disk.get("draft"), on_disk.get("vision"))
+        self._registry.add(files, default=default)
 
     def _fetch(self, model: ResolvedModel, watcher: DownloadWatcher) -> Path:
         paths = []
@@ -178,7 +172,7 @@ class Setup:
         return paths[0]
 
 
-def _changes(pair: Pair, models: list[ResolvedModel], watch: Callable[[str], HeaderWatcher]) -> Iterator[str]:
+def _changes(pair: Pair, models: Iterable[ResolvedModel], watch: Callable[[str], Watcher]) -> Iterator[str]:
     """Yield what changed on Hugging Face since the catalog named the files that are to be downloaded."""
     for named, model in zip(pair.sources, models, strict=False):
         used = model.source
@@ -197,6 +191,6 @@ def _changes(pair: Pair, models: list[ResolvedModel], watch: Callable[[str], Hea
                     yield f"{used.repo} has another {used.file} now; {still}. For the current one: {latest}"
 
 
-def _missing_bytes(models: list[ResolvedModel]) -> int:
+def _missing_bytes(models: Iterable[ResolvedModel]) -> int:
     """Return the bytes to download; a file that is target and draft counts once."""
     return sum(map(cache.missing_bytes, {file for model in models for file in model.files}))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.models.local_models import FoundModel, ModelFolder, find_models, model_folders, pairs_of
+from app.models.local_models import FoundModel, find_models, model_folders, pairs_of
 from app.models.source import LocalModel
 from tests.llama.tiny_model import write_model
 
@@ -20,7 +20,7 @@ def model(path: Path, padding: int = 0, template: str | None = TEMPLATE) -> Path
 
 
 def names(folder: Path) -> list[str]:
-    return sorted(found.path.name for found in find_models([ModelFolder("LM Studio", folder)]))
+    return sorted(found.path.name for found in find_models({folder: "LM Studio"}))
 
 
 def ollama_model(folder: Path, name: str, tag: str, digest: str = "sha256:" + "a" * 64) -> Path:
@@ -60,7 +60,7 @@ def test_a_linked_file_is_listed_once(tmp_path: Path) -> None:
 def test_ollama_names_its_models_in_manifests(tmp_path: Path, tag: str, name: str) -> None:
     content = ollama_model(tmp_path, "llama3.2", tag)
 
-    assert find_models([ModelFolder("Ollama", tmp_path)]) == (FoundModel(content, "Ollama", name),)
+    assert find_models({tmp_path: "Ollama"}) == (FoundModel(content, "Ollama", name),)
     assert list(pairs_of([FoundModel(content, "Ollama", name)])) == [name]
 
 
@@ -69,7 +69,7 @@ def test_a_damaged_manifest_is_no_model(tmp_path: Path, text: str) -> None:
     content = ollama_model(tmp_path, "llama3.2", "latest")
     next(tmp_path.glob("manifests/*/*/*/*")).write_text(text)
 
-    assert find_models([ModelFolder("Ollama", tmp_path)]) == ()
+    assert find_models({tmp_path: "Ollama"}) == ()
     assert content.is_file()
 
 
@@ -77,7 +77,7 @@ def test_a_manifest_cannot_name_a_file_outside_of_the_blobs(tmp_path: Path) -> N
     model(tmp_path / "secret.gguf")
     ollama_model(tmp_path / "ollama", "llama3.2", "latest", "../../secret.gguf")
 
-    assert find_models([ModelFolder("Ollama", tmp_path / "ollama")]) == ()
+    assert find_models({tmp_path / "ollama": "Ollama"}) == ()
 
 
 def test_the_smallest_compatible_model_becomes_the_draft(tmp_path: Path) -> None:
@@ -115,5 +115,5 @@ def test_folders_follow_the_variables_and_files_of_their_programs(
 
     found = model_folders([str(own)])
 
-    assert found[0] == ModelFolder("your folder", own)
-    assert {ModelFolder("LM Studio", moved / "models"), ModelFolder("Ollama", ollama)} <= set(found)
+    assert next(iter(found.items())) == (own, "your folder")
+    assert (found[moved / "models"], found[ollama]) == ("LM Studio", "Ollama")

@@ -104,8 +104,7 @@ def draft_layers(files: Sequence[RemoteFile]) -> list[ModelFiles]:
 
     Those that llama.cpp finds by itself come first ("mtp-..." beside the target), then the preferred quantization.
     """
-    whole = models_in(files)
-    layers = [model for model in models_in(files, heads=True) if model not in whole]
+    layers = [model for model in models_in(files, heads=True) if _DRAFT_HEAD_NAME.search(model.name)]
     return sorted(
         layers,
         key=lambda model: (

@@ -235,12 +235,12 @@ def report_lines(prepared: Prepared, fit: str, room: int) -> Iterator[Content]:
     facts = [facts for facts in (check.target, check.draft) if facts is not None]
     names = [Content(printable(f"{model.name} {model.quant}".strip())) for model in facts]
     width = min(max(name.cell_length for name in names), max(0, room - _ROLE - _SIZE - len(_ON_DISK)))
-    for (role, files), name in zip(prepared.models, names, strict=True):
+    for (role, files), name in zip(prepared.models.items(), names, strict=False):
         named = Content.assemble(f"{role:{_ROLE}}", cell(name, width)).stylize(f"${role}")
         yield named + f"{gigabytes(files.size):>{_SIZE}}" + _ON_DISK * (files.path is not None)
-    if prepared.projector is not None:
-        here = _ON_DISK * (prepared.projector.path is not None)
-        yield Content(f"{'vision':{_ROLE}}{prepared.projector.name}  {gigabytes(prepared.projector.size)}{here}")
+    if (projector := prepared.models.get("vision")) is not None:
+        here = _ON_DISK * (projector.path is not None)
+        yield Content(f"{'vision':{_ROLE}}{projector.name}  {gigabytes(projector.size)}{here}")
     if check.draft_name and check.draft is None:
         yield Content.styled(f"{'draft':{_ROLE}}{check.draft_name}", "$draft")
     yield Content("")
@@ -252,7 +252,7 @@ def report_lines(prepared: Prepared, fit: str, room: int) -> Iterator[Content]:
         found = ": ".join(filter(None, ("Compatible", check.draft_name))) if len(names) > 1 else "Usable"
         yield Content(f"{found}. Press {enter} to {verb}.")
     yield Content("")
-    is_gated = any(files.gated for _, files in prepared.models)
+    is_gated = any(files.gated for files in prepared.models.values())
     disk = f"{gigabytes(n_missing)} to download, {gigabytes(prepared.free_bytes)} of disk free"
     texts = (
         fit,

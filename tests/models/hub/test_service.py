@@ -256,7 +256,7 @@ def test_any_repository_is_looked_at_then_downloaded(setting: Setting, tmp_path:
     inquiry = setting.ask(TARGET, f"{DRAFT}:Q8_0")
     prepared = inquiry.prepared
     assert prepared is not None
-    assert [(role, files.path, files.gated) for role, files in prepared.models] == [
+    assert [(role, files.path, files.gated) for role, files in prepared.models.items()] == [
         ("target", None, False),
         ("draft", None, False),
     ]
@@ -264,7 +264,7 @@ def test_any_repository_is_looked_at_then_downloaded(setting: Setting, tmp_path:
     assert draft is not None
     assert (target.name, target.quant, draft.name, draft.quant) == ("big", "Q4_K_M", "small", "Q8_0")
     assert (prepared.check.problems, prepared.pair.license) == ((), "mit")
-    assert prepared.download_bytes == sum(files.size for _, files in prepared.models)
+    assert prepared.download_bytes == sum(files.size for files in prepared.models.values())
     assert not list(tmp_path.rglob("blobs/*")), "asking downloads nothing"
 
     name = setting.service.add_checked()

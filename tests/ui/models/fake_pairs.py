@@ -139,11 +139,11 @@ def facts(name: str, quant: str) -> ModelFacts:
     return ModelFacts(name, "llama", quant, None, 0, 0, 0, 0, GraphWidths(0, 0, 0, 0, 0, 0), vocab, True, True)
 
 
-def models(target_size: int, draft_size: int) -> tuple[tuple[str, ResolvedModel], ...]:
+def models(target_size: int, draft_size: int) -> dict[str, ResolvedModel]:
     """Return the files of two models that ask to accept their terms; the draft is here."""
     target = ResolvedModel(HubModel("owner/target"), (), None, target_size, gated=True)
     draft = ResolvedModel(HubModel("owner/draft"), (), Path("draft.gguf"), draft_size)
-    return ("target", target), ("draft", draft)
+    return {"target": target, "draft": draft}
 
 
 PREPARED = Prepared(

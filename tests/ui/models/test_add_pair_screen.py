@@ -149,7 +149,7 @@ async def test_a_path_to_a_model_file_completes(key: str, tmp_path: Path) -> Non
 
 def test_an_mtp_layer_is_named_as_the_draft() -> None:
     target = replace(facts("Big One", "Q4_K_M"), architecture="qwen35", n_mtp_layers=1)
-    prepared = replace(PREPARED, models=PREPARED.models[:1], check=PairCheck(target, None))
+    prepared = replace(PREPARED, models={"target": PREPARED.models["target"]}, check=PairCheck(target, None))
     assert "draft   MTP layer in the same file" in [line.plain for line in report_lines(prepared, "fits", 100)]
     without = replace(prepared, check=PairCheck(facts("Big One", "Q4_K_M"), None))
     assert "MTP" not in " ".join(line.plain for line in report_lines(without, "fits", 100))
