@@ -157,6 +157,7 @@ class TandemApp(App[None], inherit_bindings=False):
         """Start slow work: the store on this thread, llama.cpp on the engine's, Markdown on its own."""
         gc.enable()
         sys.setswitchinterval(_SWITCH_INTERVAL_S)
+        self._chat.receive_events()
         library = self.session.library
         library.open_store()
         self.set_interval(_MAINTAIN_S, library.maintain)

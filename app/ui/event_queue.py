@@ -91,7 +91,7 @@ class IdleCore:
         self._is_there = False
 
     def __bool__(self) -> bool:
-        # The first look is no sample: on a busy machine, the first frame may take longer than a second.
+        # The first look is no sample.
         self._at = min(self._at, time.monotonic())
         passed = time.monotonic() - self._at
         if passed >= _SAMPLE_S:
@@ -150,8 +150,16 @@ class EventQueue:
         handler: EventHandler,
         call_next: Callable[[Callable[[], Awaitable[None]]], object],
     ) -> None:
-        """Set the handler, what calls a function among its messages, and the thread-safe call to dispatch soon."""
+        """Pass events on from now on.
+
+        Args:
+            wake: Dispatches soon, on any thread.
+            handler: Receives the events.
+            call_next: Calls a function among the messages of the handler.
+        """
         self._wake, self._handler, self._call_next = wake, handler, call_next
+        if self._events:
+            wake()
 
     def close(self) -> None:
         """Drop all events from now on."""
@@ -178,9 +186,10 @@ class EventQueue:
     # On the screen's thread
 
     def start(self) -> None:
-        """Look at the queue from now on; something was asked for."""
-        self._cpu_s = time.thread_time()
-        self._look_soon()
+        """Look at the queue from now on, unless it is not connected; something was asked for."""
+        if self._wake is not None:
+            self._cpu_s = time.thread_time()
+            self._look_soon()
 
     async def dispatch(self) -> None:
         """Handle all queued events at once: one layout instead of one per token."""

@@ -65,8 +65,7 @@ class ChatScreen(BaseScreen[None]):
         yield KeyBar()
 
     def on_mount(self) -> None:
-        view, handler = self.view, self.controller.renderer
-        self.event_queue.connect(lambda: self.post_message(self.EventsArrived()), handler, self._call_if_running)
+        view = self.view
         view.header.active = self.session.active_settings
         self.session.library.say = lambda text: self.call_later(self._warn, text)
         self.watch(view.messages, "scroll_y", view.see_end, init=False)
@@ -74,7 +73,6 @@ class ChatScreen(BaseScreen[None]):
             view.status.reading_models()
         else:
             view.status.unloaded()
-        self.event_queue.start()
 
     @on(events.ScreenResume)
     async def _catch_up(self) -> None:
@@ -327,6 +325,12 @@ class ChatScreen(BaseScreen[None]):
         return super().check_action(action, parameters)
 
     # Events of the worker
+
+    def receive_events(self) -> None:
+        """Show events of the worker from now on."""
+        handler = self.controller.renderer
+        self.event_queue.connect(lambda: self.post_message(self.EventsArrived()), handler, self._call_if_running)
+        self.event_queue.start()
 
     def _call_if_running(self, call: Callable[[], Awaitable[None]]) -> None:
         if self.app.is_running:
