@@ -1,7 +1,5 @@
 """`tandem bench`: a suite of prompts by kind of text, with and without drafts."""
 
-from __future__ import annotations
-
 import json
 import sys
 import time

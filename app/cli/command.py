@@ -1,7 +1,5 @@
 """Click commands that parse to a call of their function, and their help; defaults live with functions and settings."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every command with its options and help: those that load a pair here, the others in `app.cli.library_commands`."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 

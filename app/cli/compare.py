@@ -1,7 +1,5 @@
 """`tandem compare`: one prompt with and without drafts, side by side."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Checks of `tandem doctor`: the pair on this machine, the files of Tandem, and downloads."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Measure several drafts for one target; and how a measurement is followed on the terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path

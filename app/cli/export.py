@@ -1,7 +1,5 @@
 """`tandem export` and `tandem import`: conversations as Markdown or JSON."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Sequence

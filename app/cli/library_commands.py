@@ -1,7 +1,5 @@
 """Commands about pairs, settings and conversations, with their options."""
 
-from __future__ import annotations
-
 import click
 from click import Argument
 

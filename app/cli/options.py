@@ -1,7 +1,5 @@
 """Turn flags and settings into a pair to load."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from app.cli.setting_flags import Given, check_automatic, read_flags

@@ -1,7 +1,5 @@
 """Output to a terminal, a pipe or a file: answers without control characters, a progress line, result files."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """`tandem pairs`: list and show pairs, add one, choose the default."""
 
-from __future__ import annotations
-
 import sys
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`tandem pairs check` and `find`: compatible models, and the catalog's files on Hugging Face."""
 
-from __future__ import annotations
-
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Shared by `compare`, `bench` and `tune`: a loaded pair, progress, and the facts and history of a measurement."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """The statistics of one answer: a line of text and a JSON object."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

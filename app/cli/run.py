@@ -1,7 +1,5 @@
 """`tandem run`: one prompt in, one answer out."""
 
-from __future__ import annotations
-
 import json
 import queue
 import sys

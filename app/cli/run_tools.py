@@ -1,7 +1,5 @@
 """Tools in `tandem run`: the calls of an answer, run without a question if they are allowed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any

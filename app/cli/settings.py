@@ -1,7 +1,5 @@
 """`tandem settings`: show settings and their origin; set and unset what holds for all commands and conversations."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 

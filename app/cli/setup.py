@@ -1,7 +1,5 @@
 """`tandem setup`: one command from nothing to a pair that answers."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """`tandem tools`: list the MCP servers of mcp.json, and check that they start."""
 
-from __future__ import annotations
-
 import queue
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """`tandem tune`: measure what a verify step costs here, show it, and save it."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Collection, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`tandem tune --placement`: measure a few placements of a pair, show their costs, and keep the fastest."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Write files whole or not at all, lock those that several programs change, and keep small caches as JSON."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

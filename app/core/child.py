@@ -1,7 +1,5 @@
 """Ask a function in a child process, which a damaged file or a driver may crash or hang."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import pickle

@@ -1,7 +1,5 @@
 """Text in the columns of a terminal: widths, cuts and tables."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Sequence

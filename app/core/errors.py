@@ -3,8 +3,6 @@
 `Interrupted` is apart: a cancelled native call raises it, and no one reports it as a failure.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 INTERRUPTED = 130

@@ -4,8 +4,6 @@ Below the surfaces, a sentence names a setting as `⟨model.ctx⟩`, a value of 
 `⟨pairs.find=owner/repo⟩`. Each surface words them for its reader: as flags, keys or commands; unknown names stay.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 import sys

@@ -1,7 +1,5 @@
 """Files that a user includes in a prompt: pictures, text, and documents, which Kreuzberg reads."""
 
-from __future__ import annotations
-
 import platform
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The log file: warnings, tracebacks and the output of native libraries, which do not belong on the terminal."""
 
-from __future__ import annotations
-
 import logging
 import os
 import re

@@ -1,7 +1,5 @@
 """Paths of settings, data, cache and logs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from platformdirs import PlatformDirs

@@ -1,7 +1,5 @@
 """Text without terminal control characters."""
 
-from __future__ import annotations
-
 import json
 import re
 

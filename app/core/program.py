@@ -1,7 +1,5 @@
 """Run programs with a time limit, this one in a new process, or daemon threads; describe how a process ended."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Read regular files, and refuse pipes, devices and folders, on which a read could block."""
 
-from __future__ import annotations
-
 import codecs
 import errno
 import os

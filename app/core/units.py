@@ -1,7 +1,5 @@
 """Sizes and counts as text: disks and downloads in decimal units, memory as vendors print it."""
 
-from __future__ import annotations
-
 GB = 1_000_000_000
 GIB = 1 << 30
 MAX_SIZE = (1 << 63) - 1

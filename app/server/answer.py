@@ -1,7 +1,5 @@
 """Turn the engine's events of one answer into text, reasoning, tool calls and an end; the interface of the formats."""
 
-from __future__ import annotations
-
 import json
 import logging
 import secrets

@@ -3,8 +3,6 @@
 Routes without answers tell about the server, its model, its slot, its counters, and about tokens and prompts.
 """
 
-from __future__ import annotations
-
 import logging
 import socket
 import sys

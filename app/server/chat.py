@@ -1,7 +1,5 @@
 """OpenAI's chat completions API, with the fields that llama-server adds."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

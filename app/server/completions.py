@@ -1,7 +1,5 @@
 """Continue texts without a chat template: OpenAI's completions API, and llama-server's `/completion` and `/infill`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any

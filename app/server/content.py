@@ -1,7 +1,5 @@
 """Read message content: strings, text parts, documents, pictures, and notes in place of other parts."""
 
-from __future__ import annotations
-
 import base64
 from pathlib import PurePath
 from typing import NoReturn

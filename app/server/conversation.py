@@ -1,7 +1,5 @@
 """Convert the messages of every API to the engine's request."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace

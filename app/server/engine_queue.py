@@ -3,8 +3,6 @@
 Counters of the requests are for Prometheus and for the terminal.
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 import time

@@ -1,7 +1,5 @@
 """Errors of requests, in the shape of the API that was called."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from app.core.errors import AppError, ContextOverflowError, DecodeError, PictureError, TemplateError, UsageError

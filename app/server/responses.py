@@ -1,7 +1,5 @@
 """OpenAI's responses API, without stored state: the client sends the whole conversation each time."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -3,8 +3,6 @@
 Access is checked by API key, host name (against DNS rebinding) and origin of web pages.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hmac
 import logging

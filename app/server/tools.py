@@ -7,8 +7,6 @@ custom     the grammar of the text that a custom tool takes, by its syntax; {} f
 namespace  the tool's namespace and its own name
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@ The two exchange pickled values. The child runs as the same user and without a s
 much as the child itself: isolation protects against crashes, not against code in it.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import pickle

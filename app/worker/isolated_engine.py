@@ -1,7 +1,5 @@
 """An engine like `EngineWorker` whose worker runs in a child process, so that a native crash ends only that."""
 
-from __future__ import annotations
-
 import logging
 import queue
 import threading

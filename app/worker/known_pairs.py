@@ -1,7 +1,5 @@
 """The pairs that this machine knows, with their files and settings."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path

@@ -3,8 +3,6 @@
 Measured numbers of threads depend on where the layers are, so they are read last.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Why an MCP server cannot be used: what it sends is measured, and exceptions of the SDK are worded here alone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 
