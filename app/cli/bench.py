@@ -4,7 +4,6 @@ import json
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -52,27 +51,6 @@ _CARDS = {".md": markdown, ".svg": svg}
 """Files of a share card by suffix."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Output:
-    """Where the results go: to a JSON lines file, to the files of a share card, and as JSON to stdout."""
-
-    save: Path | None
-    card: Path | None
-    as_json: bool
-
-    @property
-    def card_files(self) -> list[Path]:
-        return [Path(f"{self.card}{suffix}") for suffix in _CARDS] if self.card is not None else []
-
-    def check(self, *, overwrite: bool) -> None:
-        """Raise UsageError if a file of the card cannot be written."""
-        for file in self.card_files:
-            check_writable(file)
-            # --card README would overwrite README.md.
-            if exists(file) and not overwrite:
-                raise exists_already(file)
-
-
 def bench(
     prompts: Path | None = None,
     kinds: str | None = None,
@@ -89,10 +67,15 @@ def bench(
     """Run the suite; returns the exit code."""
     loader = read_pair(given, modes=("auto", "fixed"), use_recommended=False)
     sides = sides_of(automatic(loader.settings), fixed_params(loader, fixed, given))
-    plan, output = read_plan(loader, sides, prompts, kinds, repeat, quick=quick), _Output(save, card, as_json)
-    output.check(overwrite=force)
+    plan = read_plan(loader, sides, prompts, kinds, repeat, quick=quick)
+    cards = [Path(f"{card}{suffix}") for suffix in _CARDS] if card is not None else []
+    for file in cards:
+        check_writable(file)
+        # --card README would overwrite README.md.
+        if exists(file) and not force:
+            raise exists_already(file)
     lines = LineFile(save)
-    return with_pair(loader, lambda session: _Benchmark(session, loader, plan, lines, output).run())
+    return with_pair(loader, lambda session: _Benchmark(session, loader, plan, lines, cards, as_json=as_json).run())
 
 
 def read_plan(
@@ -115,12 +98,19 @@ def read_plan(
 
 class _Benchmark:
     def __init__(
-        self, session: RaceSession, loader: PairLoader, plan: BenchmarkPlan, save: LineFile, output: _Output
+        self,
+        session: RaceSession,
+        loader: PairLoader,
+        plan: BenchmarkPlan,
+        save: LineFile,
+        cards: Sequence[Path],
+        *,
+        as_json: bool,
     ) -> None:
         self._session = session
         self._plan = plan
         self._save = save
-        self._output = output
+        self._cards, self._as_json = cards, as_json
         self._facts = measured_on(session, plan.request, automatic(loader.settings))
 
     def run(self) -> int:
@@ -137,7 +127,7 @@ class _Benchmark:
                 if isinstance(event, RoundEnded):
                     lines = [json.dumps(line) for line in event.as_json()]
                     self._save.add(*lines)
-                    if self._output.as_json:
+                    if self._as_json:
                         status.clear()
                         print("\n".join(lines), flush=True)
                     continue
@@ -194,7 +184,7 @@ class _Benchmark:
         last = json.dumps({**whole, "rows": [row.as_json() for row in table]})
         self._save.add(last)
         try:
-            if self._output.as_json:
+            if self._as_json:
                 text = last
             else:
                 answer = "\n".join(map(printable, [*verdict_lines(results, table), *notes]))
@@ -203,7 +193,7 @@ class _Benchmark:
                 text = "\n\n".join([*parts, for_reading(about_it, sys.stdout)])
             print(text, flush=True)
         finally:
-            for file in self._output.card_files:
+            for file in self._cards:
                 write_file(file, _CARDS[file.suffix](title, table, about, notes))
                 status.say(f"{file} is written.")
             self._save.close()

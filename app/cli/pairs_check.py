@@ -104,7 +104,8 @@ def find_pairs(target: str, *, measure: bool = False, as_json: bool = False) -> 
             raise PairError(problem, remedy_text(remedy, source))
         pairs = list(catalog().pairs.values())
         has_mtp = check_pair(facts).draft_kind is Source.MTP
-        found = [_mtp_row(source)] if has_mtp else []
+        mtp = {"model": str(source), "parameters": None, "size": 0, "from": SAME_FILE, "kind": Source.MTP}
+        found: list[dict[str, Any]] = [mtp] if has_mtp else []
         try:
             found += find_drafts(facts, pairs, watch, model.beside)
         except HubError:
@@ -146,10 +147,6 @@ def _measure(target: str, found: Sequence[dict[str, Any]], *, has_mtp: bool, as_
         fix = setup_models(target, found[0]["model"])
         raise PairError("None of the drafts can be measured.", f"Download one: {fix}")
     return compare_drafts({"target": target}, here, as_json=as_json)
-
-
-def _mtp_row(target: ModelSource) -> dict[str, Any]:
-    return {"model": str(target), "parameters": None, "size": 0, "from": SAME_FILE, "kind": Source.MTP}
 
 
 def _sources(target: str, draft: str | None) -> tuple[ModelSource, ModelSource | None, bool]:
@@ -271,7 +268,11 @@ def _check_all(*, as_json: bool) -> int:
             status.show(f"Asking Hugging Face: {len(found)} of {len(sources)} files")
     status.clear()
     found.sort(key=lambda one: (STATES.index(one.state), one.pairs, str(one.source)))
-    print_result(list(map(_file_json, found)), _file_lines(found), as_json=as_json, hang=_STATE_COLUMNS)
+    rows = [
+        {"pairs": list(each.pairs), "model": str(each.source), "state": each.state, "detail": each.detail}
+        for each in found
+    ]
+    print_result(rows, _file_lines(found), as_json=as_json, hang=_STATE_COLUMNS)
     return 0 if all(one.state in (UNCHANGED, NEWER, RENAMED) for one in found) else 1
 
 
@@ -287,7 +288,3 @@ def _file_lines(found: list[FileCheck]) -> list[str]:
     n_hashes = sum(one.source.sha256 is not None for one in found)
     lines.append(f"{len(found)} files: {summary}; {n_hashes} with a checksum in the catalog, the others by size.")
     return list(map(printable, lines))
-
-
-def _file_json(one: FileCheck) -> dict[str, Any]:
-    return {"pairs": list(one.pairs), "model": str(one.source), "state": one.state, "detail": one.detail}

@@ -1,6 +1,7 @@
 """OpenAI's chat completions API, with the fields that llama-server adds."""
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -60,6 +61,24 @@ class CompletionFormat(Format):
         self._include_usage = (fields.object("stream_options") or Fields({})).flag("include_usage")
         self._n = read_n_choices(fields)
 
+    def progress(self, prompt: PrefillProgress) -> list[str]:
+        # As llama-server writes it.
+        value = {"total": prompt.total, "cache": prompt.cached, "processed": prompt.done, "time_ms": prompt.ms}
+        shows = self._fields.flag("return_progress")
+        return [self._chunk(Delta(""), prompt_progress=value)] if shows else []
+
+    def part(self, part: Part) -> list[str]:
+        match part:
+            case Delta(text, _, probabilities) if text or probabilities:
+                return [self._chunk(part, **self._of_step(part))]
+            case End(reason):
+                return [self._chunk(Delta(""), reason, **self._numbers(part))]
+        return []
+
+    @abstractmethod
+    def _chunk(self, delta: Delta, reason: str | None = None, **more: Any) -> str:
+        """Return the event of new text, or of the end of the answer."""
+
     def _head(self, kind: str) -> dict[str, Any]:
         head = {"id": self._names.id, "object": kind, "created": self._names.created, "model": self._names.model}
         return {**head, "system_fingerprint": f"tandem-{__version__}"}
@@ -90,24 +109,14 @@ class ChatFormat(CompletionFormat):
     kind = "chat.completion.chunk"
 
     def begin(self, prompt: PrefillProgress | None) -> list[str]:
-        return [self._chunk({"role": "assistant", "content": ""})]
-
-    def progress(self, prompt: PrefillProgress) -> list[str]:
-        shows = self._fields.flag("return_progress")
-        return [self._chunk({}, prompt_progress=as_progress(prompt))] if shows else []
+        return [self._event({"delta": {"role": "assistant", "content": ""}})]
 
     def part(self, part: Part) -> list[str]:
-        match part:
-            case Delta(text, reasoning, probabilities):
-                if not (text or probabilities):
-                    return []
-                delta = {"reasoning_content" if reasoning else "content": text}
-                return [self._chunk(delta, probabilities=probabilities, **self._of_step(part))]
-            case CallPart(index, call, begins):
-                value = self._as_call(call) if begins else self._as_text(call)
-                return [self._chunk({"tool_calls": [{"index": index, **value}]})] if begins or call.arguments else []
-            case End():
-                return [self._chunk({}, part.reason, **self._numbers(part))]
+        if not isinstance(part, CallPart):
+            return super().part(part)
+        value = self._as_call(part.call) if part.begins else self._as_text(part.call)
+        delta = {"tool_calls": [{"index": part.index, **value}]}
+        return [self._event({"delta": delta})] if part.begins or part.call.arguments else []
 
     def whole(self, answer: Answer) -> dict[str, Any]:
         content = answer.text or (None if answer.calls else "")
@@ -130,18 +139,14 @@ class ChatFormat(CompletionFormat):
         is_custom = "custom" in self._tools[call.name]
         return {"custom": {"input": call.arguments}} if is_custom else {"function": {"arguments": call.arguments}}
 
-    def _chunk(
-        self,
-        delta: dict[str, Any],
-        reason: str | None = None,
-        *,
-        probabilities: tuple[TokenProbability, ...] = (),
-        **more: Any,
-    ) -> str:
-        choice: dict[str, Any] = {"index": self._index, "delta": delta, "finish_reason": reason}
-        if probabilities:
-            choice["logprobs"] = {"content": [as_logprob(one) for one in probabilities]}
-        return sse({**self._head("chat.completion.chunk"), "choices": [choice], **more})
+    def _chunk(self, delta: Delta, reason: str | None = None, **more: Any) -> str:
+        text = {"reasoning_content" if delta.reasoning else "content": delta.text} if delta.text else {}
+        logprobs = {"logprobs": {"content": [as_logprob(one) for one in delta.probabilities]}}
+        return self._event({"delta": text, **(logprobs if delta.probabilities else {})}, reason, **more)
+
+    def _event(self, choice: dict[str, Any], reason: str | None = None, **more: Any) -> str:
+        choices = [{"index": self._index, **choice, "finish_reason": reason}]
+        return sse({**self._head(self.kind), "choices": choices, **more})
 
 
 def as_logprob(one: TokenProbability) -> dict[str, Any]:
@@ -169,11 +174,6 @@ def usage_of(ends: Sequence[End], n: int = 1) -> dict[str, Any]:
 def as_timings(stats: GenerationStats) -> dict[str, float]:
     """Return the timings as llama-server writes them: a rate of nothing is 0."""
     return {name: 0.0 if value is None else value for name, value in stats.timings.items()}
-
-
-def as_progress(prompt: PrefillProgress) -> dict[str, Any]:
-    """Return the progress of a prompt as llama-server writes it."""
-    return {"total": prompt.total, "cache": prompt.cached, "processed": prompt.done, "time_ms": prompt.ms}
 
 
 def log_of(probability: float) -> float:

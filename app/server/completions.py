@@ -6,8 +6,8 @@ from typing import Any
 
 from app.engine.events import TokenProbability
 from app.engine.types import FinishReason, Infill, PlainPrompt, TextPrompt
-from app.server.answer import Answer, CallPart, Delta, End, Names, Part, PrefillProgress, sse
-from app.server.chat import CompletionFormat, as_logprob, as_progress, as_timings, log_of, repeated, usage_of
+from app.server.answer import Answer, Delta, End, Names, Part, PrefillProgress, sse
+from app.server.chat import CompletionFormat, as_logprob, as_timings, log_of, repeated, usage_of
 from app.server.errors import RequestError
 from app.server.fields import MOST_TOP, FieldNames, Fields, is_token, read_answer, read_n_choices, read_n_top, refuse
 from app.session.chat_settings import ChatSettings
@@ -90,20 +90,8 @@ class TextFormat(CompletionFormat):
     def begin(self, prompt: PrefillProgress | None) -> list[str]:
         return [sse(self._value(self._echo, None, []))] if self._echo else []
 
-    def progress(self, prompt: PrefillProgress) -> list[str]:
-        value = {**self._value("", None, []), "prompt_progress": as_progress(prompt)}
-        return [sse(value)] if self._fields.flag("return_progress") else []
-
-    def part(self, part: Part) -> list[str]:
-        match part:
-            case Delta(text, _, probabilities):
-                if not (text or probabilities):
-                    return []
-                return [sse({**self._value(text, None, list(probabilities)), **self._of_step(part)})]
-            case End():
-                return [sse({**self._value("", part.reason, []), **self._numbers(part)})]
-            case CallPart():
-                return []
+    def _chunk(self, delta: Delta, reason: str | None = None, **more: Any) -> str:
+        return sse({**self._value(delta.text, reason, list(delta.probabilities)), **more})
 
     def whole(self, answer: Answer) -> dict[str, Any]:
         value = self._value(self._echo + answer.text, answer.end.reason, answer.probabilities)
@@ -165,20 +153,16 @@ class NativeFormat(CompletionFormat):
 
     def progress(self, prompt: PrefillProgress) -> list[str]:
         self._n_prompt = prompt.total
-        shows = self._fields.flag("return_progress")
-        return [self._chunk("", (), 0, prompt_progress=as_progress(prompt))] if shows else []
+        return super().progress(prompt)
 
     def part(self, part: Part) -> list[str]:
         match part:
-            case Delta(text, _, probabilities, tokens, stats):
-                more = self._of_step(part)
-                if probabilities:
-                    more["completion_probabilities"] = [as_logprob(one) for one in probabilities]
-                return [self._chunk(text, tokens, stats.predicted_n if stats else 0, **more)]
+            case Delta(probabilities=probabilities):
+                more: dict[str, Any] = {"completion_probabilities": [as_logprob(one) for one in probabilities]}
+                return [self._chunk(part, **self._of_step(part), **(more if probabilities else {}))]
             case End():
                 return [sse(self._final(part, "", ()))]
-            case CallPart():
-                return []
+        return []
 
     def whole(self, answer: Answer) -> dict[str, Any]:
         value = self._final(answer.end, answer.text, answer.tokens if self._returns_tokens else ())
@@ -192,9 +176,11 @@ class NativeFormat(CompletionFormat):
     def closing(self, ends: Sequence[End]) -> list[str]:
         return []
 
-    def _chunk(self, text: str, tokens: tuple[int, ...], n_predicted: int, **more: Any) -> str:
+    def _chunk(self, delta: Delta, reason: str | None = None, **more: Any) -> str:
+        n_predicted = delta.stats.predicted_n if delta.stats is not None else 0
         counts = {"tokens_predicted": n_predicted, "tokens_evaluated": self._n_prompt, "id_slot": 0}
-        return sse({"index": self._index, "content": text, "tokens": list(tokens), "stop": False, **counts, **more})
+        shown = {"index": self._index, "content": delta.text, "tokens": list(delta.tokens), "stop": False}
+        return sse({**shown, **counts, **more})
 
     def _final(self, end: End, text: str, tokens: Any) -> dict[str, Any]:
         asked, finished = self.asked, end.finished

@@ -77,9 +77,18 @@ class CommandQueue:
     """Number commands in the order in which they are submitted, and hold the switches of answers.
 
     Both engines share it: the thread of this process and the child process.
+
+    Args:
+        receivers: Each gets every event on the engine's thread; they must be quick.
+        name: Name of that thread, which runs `_run`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, receivers: Sequence[Callable[[Event], None]], name: str) -> None:
+        self._receivers = receivers
+        self._loader: Loader | None = None
+        """Loader of the last pair that was loaded."""
+        # A daemon: a native call that does not return must not keep the program from ending.
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._commands: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._last_number = self._current = 0
@@ -127,6 +136,14 @@ class CommandQueue:
         """Stop a command, or the running and all waiting ones; text that was written stays."""
         raise NotImplementedError
 
+    def _run(self) -> None:
+        """Perform commands until the queue ends."""
+        raise NotImplementedError
+
+    def _emit(self, event: Event) -> None:
+        for receive in self._receivers:
+            receive(event)
+
     def _begin(self, command: Command) -> None:
         """Mark a command as running and forget stops of earlier ones; the caller holds the lock."""
         self._current = command.number
@@ -148,20 +165,16 @@ class EngineWorker(CommandQueue):
     """Loads pairs and answers, one thing at a time, on its own thread.
 
     Args:
-        receivers: Each gets every event on the worker's thread; they must be quick.
+        receivers: See `CommandQueue`.
         cancel: Set by `cancel()`; one that llama.cpp reads too stops a decode in the middle.
     """
 
     def __init__(self, *receivers: Callable[[Event], None], cancel: threading.Event | None = None) -> None:
-        super().__init__()
-        self._receivers = receivers
+        super().__init__(receivers, "engine")
         self._flag = cancel or threading.Event()
         self._pair: LoadedPair | None = None
-        self._loader: Loader | None = None
         self._reported_notices: Sequence[str] = ()
         self._reported_pair: PairInfo | None = None
-        # A daemon: a native call that does not return must not keep the program from ending.
-        self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
         self._thread.start()
 
     def submit(self, command: Command) -> None:
@@ -260,10 +273,6 @@ class EngineWorker(CommandQueue):
             raise UsageError("No model is loaded.")
         self._report(self._pair)
         return self._pair
-
-    def _emit(self, event: Event) -> None:
-        for receive in self._receivers:
-            receive(event)
 
     def _emit_all(self, events: Iterator[Event]) -> None:
         try:

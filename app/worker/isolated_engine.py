@@ -2,7 +2,6 @@
 
 import logging
 import queue
-import threading
 import time
 from collections.abc import Callable, Sequence
 
@@ -13,7 +12,7 @@ from app.engine.events import Step
 from app.engine.stats import GenerationStats
 from app.engine.types import FinishReason
 from app.worker.engine_process import MethodCall, Process
-from app.worker.engine_worker import Command, CommandQueue, Loader, LoadPair, RunJob
+from app.worker.engine_worker import Command, CommandQueue, LoadPair, RunJob
 from app.worker.events import AnswerPlan, Event, Failed, Finished, JobEnded, Loaded, Notice
 from app.worker.jobs import AnswerJob, ReloadJob
 
@@ -33,7 +32,7 @@ class IsolatedEngine(CommandQueue):
     thread sends one command at a time and passes its events on.
 
     Args:
-        receivers: Each gets every event on the engine's thread; they must be quick.
+        receivers: See `CommandQueue`.
         command: Starts the child, which calls `app.worker.engine_process.serve`.
         servers: Servers of remote devices, for which llama.cpp waits without a limit.
     """
@@ -49,16 +48,13 @@ class IsolatedEngine(CommandQueue):
         command: Sequence[str],
         servers: Sequence[str] = (),
     ) -> None:
-        super().__init__()
-        self._receivers = receivers
+        super().__init__(receivers, "isolated engine")
         self._command = command
         self._servers = " and ".join(servers)
         self._process: Process | None = None
         self._closed = self._has_reloaded = False
         self._cancelled_at = 0.0
-        self._loader: Loader | None = None
-        """Loader of the last pair that was loaded."""
-        threading.Thread(target=self._run, name="isolated engine", daemon=True).start()
+        self._thread.start()
 
     def cancel(self, number: int | None = None) -> None:
         """Stop a command, or the running and all waiting ones; text that was written stays."""
@@ -118,8 +114,7 @@ class IsolatedEngine(CommandQueue):
         if self._closed:
             return
         try:
-            for receive in self._receivers:
-                receive(event)
+            super()._emit(event)
         except Exception:
             log.exception("an event of the engine process was lost")
 

@@ -10,10 +10,9 @@ from http.client import HTTPConnection, HTTPResponse
 from typing import Any
 
 import pytest
-import uvicorn
 
 from app.engine.types import SamplingParams
-from app.server.app import bound_socket, make_app
+from app.server.app import HttpServer, bound_socket
 from app.server.engine_queue import EngineQueue, Metrics, Ticket
 from app.server.service import Access, Service
 from app.session.chat_settings import ChatSettings
@@ -80,7 +79,7 @@ def n_tickets() -> int:
 @pytest.fixture
 def serve() -> Iterator[Serve]:
     """Return a function that starts a server; all are stopped after the test."""
-    running: list[tuple[uvicorn.Server, threading.Thread, EngineQueue]] = []
+    running: list[tuple[HttpServer, threading.Thread, EngineQueue]] = []
 
     def start(
         pair: FakePair | None = None, *, access: Access | None = None, settings: ChatSettings | None = None
@@ -107,15 +106,20 @@ def serve() -> Iterator[Serve]:
             access or Access(),
             lambda *ended: server.ended.append(ended),
         )
-        config = uvicorn.Config(make_app(service), log_config=None, timeout_graceful_shutdown=1)
-        native = uvicorn.Server(config)
-        thread = threading.Thread(target=lambda: asyncio.run(native.serve([listener])), daemon=True)
+        http = HttpServer(service, listener)
+        thread = threading.Thread(target=asyncio.run, args=[http.run()], daemon=True)
         thread.start()
-        running.append((native, thread, queue))
+        running.append((http, thread, queue))
         return server
 
     yield start
-    for native, thread, queue in running:
-        native.should_exit = True
+    for http, thread, queue in running:
+        http.stop()
         thread.join(60)
         queue.engine.close()
+
+
+@pytest.fixture
+def server(serve: Serve) -> Server:
+    """Return a server with a draft model."""
+    return serve()

@@ -3,7 +3,7 @@
 import pytest
 
 from app.server.service import Access
-from tests.server.conftest import Serve
+from tests.server.conftest import Serve, Server
 
 PAGE = "https://app.example"
 ASKED = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 2}
@@ -12,8 +12,7 @@ ASKED = {"messages": [{"role": "user", "content": "hello"}], "max_tokens": 2}
 @pytest.mark.parametrize(
     "origin", ["https://evil.example", "null", "http://localhost:1", "http://127.0.0.1", "file://", "http://[", ""]
 )
-def test_a_page_of_another_origin_is_refused(serve: Serve, origin: str) -> None:
-    server = serve()
+def test_a_page_of_another_origin_is_refused(server: Server, origin: str) -> None:
     status, answer = server.post("/v1/chat/completions", ASKED, Origin=origin, **{"Content-Type": "text/plain"})
     assert (status, answer["error"]["type"]) == (403, "permission_error")
     assert f"--cors {origin}" in answer["error"]["message"]
@@ -55,6 +54,6 @@ def test_a_browser_may_reach_an_allowed_server_in_a_private_network(serve: Serve
     assert answer.getheader("access-control-allow-private-network") == "true"
 
 
-def test_a_wrong_method_names_the_right_one(serve: Serve) -> None:
-    response = serve().send("GET", "/v1/chat/completions")
+def test_a_wrong_method_names_the_right_one(server: Server) -> None:
+    response = server.send("GET", "/v1/chat/completions")
     assert (response.status, response.getheader("allow")) == (405, "POST")

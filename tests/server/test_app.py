@@ -50,8 +50,8 @@ def until(true: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def test_a_chat_completion(serve: Serve) -> None:
-    status, answer = serve().post("/v1/chat/completions", chat())
+def test_a_chat_completion(server: Server) -> None:
+    status, answer = server.post("/v1/chat/completions", chat())
     assert status == 200
     assert (answer["object"], answer["model"]) == ("chat.completion", "fake")
     assert answer["system_fingerprint"].startswith("tandem-")
@@ -63,8 +63,7 @@ def test_a_chat_completion(serve: Serve) -> None:
     assert {"draft_n", "draft_n_accepted"} <= timings.keys()
 
 
-def test_a_stream_has_the_same_text_and_ends(serve: Serve) -> None:
-    server = serve()
+def test_a_stream_has_the_same_text_and_ends(server: Server) -> None:
     _, whole = server.post("/v1/chat/completions", chat())
     events = [data for _, data in server.stream("/v1/chat/completions", chat(stream_options={"include_usage": True}))]
     *chunks, usage, done = events
@@ -77,8 +76,7 @@ def test_a_stream_has_the_same_text_and_ends(serve: Serve) -> None:
     assert len({chunk["id"] for chunk in chunks}) == 1
 
 
-def test_a_text_completion(serve: Serve) -> None:
-    server = serve()
+def test_a_text_completion(server: Server) -> None:
     _, whole = server.post("/v1/completions", {"prompt": "hello", "max_tokens": 6, "logprobs": 2})
     assert whole["object"] == "text_completion"
     assert len(whole["choices"][0]["logprobs"]["tokens"]) == whole["usage"]["completion_tokens"]
@@ -87,8 +85,7 @@ def test_a_text_completion(serve: Serve) -> None:
     assert "".join(chunk["choices"][0]["text"] for chunk in chunks) == whole["choices"][0]["text"]
 
 
-def test_a_response(serve: Serve) -> None:
-    server = serve()
+def test_a_response(server: Server) -> None:
     _, whole = server.post("/v1/responses", {"input": "hello", "max_output_tokens": 12})
     assert (whole["object"], whole["status"]) == ("response", "incomplete")
     (item,) = whole["output"]
@@ -100,8 +97,7 @@ def test_a_response(serve: Serve) -> None:
     assert events[-1][1]["response"]["output"][0]["content"] == item["content"]
 
 
-def test_an_anthropic_message(serve: Serve) -> None:
-    server = serve()
+def test_an_anthropic_message(server: Server) -> None:
     _, whole = server.post("/v1/messages", chat(system="be brief"))
     assert (whole["type"], whole["stop_reason"]) == ("message", "max_tokens")
     events = server.stream("/v1/messages", chat(system="be brief"))
@@ -112,8 +108,7 @@ def test_an_anthropic_message(serve: Serve) -> None:
     assert "".join(deltas) == whole["content"][0]["text"]
 
 
-def test_the_stop_sequence_that_ended_a_message_is_named(serve: Serve) -> None:
-    server = serve()
+def test_the_stop_sequence_that_ended_a_message_is_named(server: Server) -> None:
     text = server.post("/v1/messages", chat())[1]["content"][0]["text"]
     asked = chat(stop_sequences=["never", text[4:6]])
     _, whole = server.post("/v1/messages", asked)
@@ -125,12 +120,11 @@ def test_the_stop_sequence_that_ended_a_message_is_named(serve: Serve) -> None:
     assert chatted["choices"][0]["finish_reason"] == "stop"
 
 
-def test_tokens_are_counted(serve: Serve) -> None:
-    assert serve().post("/v1/messages/count_tokens", chat()) == (200, {"input_tokens": 5})
+def test_tokens_are_counted(server: Server) -> None:
+    assert server.post("/v1/messages/count_tokens", chat()) == (200, {"input_tokens": 5})
 
 
-def test_what_clients_ask_first(serve: Serve) -> None:
-    server = serve()
+def test_what_clients_ask_first(server: Server) -> None:
     assert server.get("/health") == (200, {"status": "ok"})
     # Claude Code asks this way whether the server is there.
     assert server.send("HEAD", "/").status == 200
@@ -184,8 +178,8 @@ def test_what_clients_ask_first(serve: Serve) -> None:
         (chat(messages=[{"role": "user", "content": "a" * 300}]), "messages"),
     ],
 )
-def test_a_wrong_request_is_explained(serve: Serve, body: object, param: str | None) -> None:
-    status, answer = serve().post("/v1/chat/completions", body)
+def test_a_wrong_request_is_explained(server: Server, body: object, param: str | None) -> None:
+    status, answer = server.post("/v1/chat/completions", body)
     assert status == 400
     assert answer["error"]["type"] == "invalid_request_error"
     assert answer["error"]["param"] == param
@@ -195,8 +189,7 @@ def test_a_wrong_request_is_explained(serve: Serve, body: object, param: str | N
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
 
 
-def test_images_are_refused_with_a_reason(serve: Serve) -> None:
-    server = serve()
+def test_images_are_refused_with_a_reason(server: Server) -> None:
     for path, name, part in (
         ("/v1/chat/completions", "messages", {"type": "image_url", "image_url": {"url": "data:,"}}),
         ("/v1/responses", "input", {"type": "input_image", "image_url": "data:,"}),
@@ -224,8 +217,8 @@ def test_a_text_reaches_the_end_of_the_context(serve: Serve) -> None:
     assert (status, answer["choices"][0]["finish_reason"]) == (200, "length")
 
 
-def test_overflow_is_told_in_the_words_that_clients_recognize(serve: Serve) -> None:
-    server, long = serve(), "a" * 300
+def test_overflow_is_told_in_the_words_that_clients_recognize(server: Server) -> None:
+    long = "a" * 300
     messages = [{"role": "user", "content": long}]
     for path, body, param in (
         ("/v1/chat/completions", {"messages": messages}, "messages"),
@@ -246,8 +239,7 @@ def test_overflow_is_told_in_the_words_that_clients_recognize(serve: Serve) -> N
     assert (error["n_prompt_tokens"], error["n_ctx"]) == (300, 256)
 
 
-def test_a_message_starts_with_its_prompt_tokens(serve: Serve) -> None:
-    server = serve()
+def test_a_message_starts_with_its_prompt_tokens(server: Server) -> None:
     for cached in (0, 4):
         events = dict(server.stream("/v1/messages", chat()))
         usage = events["message_start"]["message"]["usage"]
@@ -255,12 +247,11 @@ def test_a_message_starts_with_its_prompt_tokens(serve: Serve) -> None:
         assert events["message_delta"]["usage"]["input_tokens"] == 5 - cached
 
 
-def test_a_text_block_has_a_list_of_citations_and_no_null(serve: Serve) -> None:
-    assert serve().post("/v1/messages", chat())[1]["content"][0]["citations"] == []
+def test_a_text_block_has_a_list_of_citations_and_no_null(server: Server) -> None:
+    assert server.post("/v1/messages", chat())[1]["content"][0]["citations"] == []
 
 
-def test_timings_are_numbers_on_the_last_event(serve: Serve) -> None:
-    server = serve()
+def test_timings_are_numbers_on_the_last_event(server: Server) -> None:
     timings = server.post("/v1/chat/completions", chat(max_tokens=1))[1]["timings"]
     assert all(isinstance(value, int | float) for value in timings.values())
     assert {"prompt_per_token_ms", "predicted_per_token_ms"} <= timings.keys()
@@ -273,8 +264,8 @@ def test_timings_are_numbers_on_the_last_event(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("path", ["/completion", "/v1/completions"])
-def test_an_empty_prompt_has_an_empty_answer(serve: Serve, path: str) -> None:
-    status, answer = serve().post(path, {"prompt": "", "max_tokens": 4})
+def test_an_empty_prompt_has_an_empty_answer(server: Server, path: str) -> None:
+    status, answer = server.post(path, {"prompt": "", "max_tokens": 4})
     shown = answer["choices"][0] if "choices" in answer else answer
     assert (status, shown.get("text", shown.get("content")), answer["timings"]["prompt_n"]) == (200, "", 0)
     assert "length" in (shown.get("finish_reason"), answer.get("stop_type", "").replace("limit", "length"))
@@ -287,8 +278,7 @@ def test_the_token_that_ends_an_answer_has_no_probability(serve: Serve) -> None:
     assert [one["token"] for one in choice["logprobs"]["content"]] == ["a", "b", "c"]
 
 
-def test_several_answers_are_choices(serve: Serve) -> None:
-    server = serve()
+def test_several_answers_are_choices(server: Server) -> None:
     _, whole = server.post("/v1/chat/completions", chat(n=2))
     assert [choice["index"] for choice in whole["choices"]] == [0, 1]
     usage = whole["usage"]
@@ -303,8 +293,7 @@ def test_several_answers_are_choices(serve: Serve) -> None:
         assert mine[-1]["finish_reason"] == "length"
 
 
-def test_a_text_completion_repeats_its_prompt_on_request(serve: Serve) -> None:
-    server = serve()
+def test_a_text_completion_repeats_its_prompt_on_request(server: Server) -> None:
     asked = {"prompt": ["ab", "cd"], "max_tokens": 3}
     plain = [choice["text"] for choice in server.post("/v1/completions", asked)[1]["choices"]]
     echoed = [choice["text"] for choice in server.post("/v1/completions", {**asked, "echo": True})[1]["choices"]]
@@ -312,8 +301,7 @@ def test_a_text_completion_repeats_its_prompt_on_request(serve: Serve) -> None:
     assert server.post("/v1/completions", {"prompt": [1, 2], "echo": True})[0] == 400
 
 
-def test_probabilities_leave_out_the_stop_string(serve: Serve) -> None:
-    server = serve()
+def test_probabilities_leave_out_the_stop_string(server: Server) -> None:
     text = server.post("/v1/completions", {"prompt": "hello", "max_tokens": 8})[1]["choices"][0]["text"]
     asked = {"prompt": "hello", "max_tokens": 8, "logprobs": 1, "stop": text[4:6]}
     choice = server.post("/v1/completions", asked)[1]["choices"][0]
@@ -322,8 +310,7 @@ def test_probabilities_leave_out_the_stop_string(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("stop", [slice(4, 5), slice(4, 6), slice(3, 7), slice(0, 5)])
-def test_a_stream_has_the_same_probabilities_as_a_whole_answer(serve: Serve, stop: slice) -> None:
-    server = serve()
+def test_a_stream_has_the_same_probabilities_as_a_whole_answer(server: Server, stop: slice) -> None:
     text = server.post("/v1/chat/completions", chat())[1]["choices"][0]["message"]["content"]
     for stops in ([text[stop], "never"], ["never"]):
         asked = chat(logprobs=True, top_logprobs=2, stop=stops)
@@ -334,8 +321,8 @@ def test_a_stream_has_the_same_probabilities_as_a_whole_answer(serve: Serve, sto
         assert "".join(one["token"] for one in streamed) == whole["message"]["content"]
 
 
-def test_probabilities_of_a_response_belong_to_its_text(serve: Serve) -> None:
-    server, asked = serve(), {"input": "hello", "max_output_tokens": 12, "top_logprobs": 2}
+def test_probabilities_of_a_response_belong_to_its_text(server: Server) -> None:
+    asked = {"input": "hello", "max_output_tokens": 12, "top_logprobs": 2}
     (part,) = server.post("/v1/responses", asked)[1]["output"][0]["content"]
     assert "".join(one["token"] for one in part["logprobs"]) == part["text"]
     assert len(part["logprobs"][0]["top_logprobs"]) == 2
@@ -344,12 +331,11 @@ def test_probabilities_of_a_response_belong_to_its_text(serve: Serve) -> None:
     assert streamed == part["logprobs"] == events[-1][1]["response"]["output"][0]["content"][0]["logprobs"]
 
 
-def test_unknown_fields_are_ignored(serve: Serve) -> None:
-    assert serve().post("/v1/chat/completions", chat(user="me", store=True, parallel_tool_calls=False))[0] == 200
+def test_unknown_fields_are_ignored(server: Server) -> None:
+    assert server.post("/v1/chat/completions", chat(user="me", store=True, parallel_tool_calls=False))[0] == 200
 
 
-def test_each_api_has_its_own_shape_of_errors(serve: Serve) -> None:
-    server = serve()
+def test_each_api_has_its_own_shape_of_errors(server: Server) -> None:
     status, answer = server.post("/v1/responses", {"input": "hello", "background": True})
     assert (status, answer["error"]["param"]) == (400, "background")
     status, answer = server.post("/v1/messages", {"messages": ASKED})
@@ -360,12 +346,11 @@ def test_each_api_has_its_own_shape_of_errors(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["", "Identity"])
-def test_a_body_that_is_not_compressed_is_read(serve: Serve, encoding: str) -> None:
-    assert serve().post("/v1/chat/completions", chat(), **{"Content-Encoding": encoding})[0] == 200
+def test_a_body_that_is_not_compressed_is_read(server: Server, encoding: str) -> None:
+    assert server.post("/v1/chat/completions", chat(), **{"Content-Encoding": encoding})[0] == 200
 
 
-def test_a_body_that_cannot_be_read_says_why(serve: Serve) -> None:
-    server = serve()
+def test_a_body_that_cannot_be_read_says_why(server: Server) -> None:
     status, answer = server.post("/v1/chat/completions", gzip.compress(b"{}"), **{"Content-Encoding": "gzip"})
     assert (status, answer["error"]["message"]) == (415, "The body is compressed (gzip). Send it without compression.")
     for wrong, message in (
@@ -378,14 +363,13 @@ def test_a_body_that_cannot_be_read_says_why(serve: Serve) -> None:
         assert server.post("/v1/chat/completions", wrong)[1]["error"]["message"] == message
 
 
-def test_a_page_that_asks_first_learns_how_it_may_call(serve: Serve) -> None:
+def test_a_page_that_asks_first_learns_how_it_may_call(server: Server) -> None:
     asked = {"Origin": "https://chat.example", "Access-Control-Request-Method": "POST"}
-    response = serve().send("OPTIONS", "/v1/chat/completions", headers=asked)
+    response = server.send("OPTIONS", "/v1/chat/completions", headers=asked)
     assert "--cors https://chat.example" in json.loads(response.read())["error"]["message"]
 
 
-def test_the_properties_and_counters_that_clients_of_llama_server_read(serve: Serve) -> None:
-    server = serve()
+def test_the_properties_and_counters_that_clients_of_llama_server_read(server: Server) -> None:
     for _ in range(2):
         server.post("/v1/chat/completions", chat(**{"speculative.n_max": 3}))
     shown = server.get("/props")[1]
@@ -401,8 +385,7 @@ def test_the_properties_and_counters_that_clients_of_llama_server_read(serve: Se
     assert 0 < int(values["llamacpp:spec_decode_num_accepted_tokens_total"]) <= n_drafted
 
 
-def test_a_page_under_another_name_is_refused(serve: Serve) -> None:
-    server = serve()
+def test_a_page_under_another_name_is_refused(server: Server) -> None:
     assert server.get("/v1/models", Host="evil.example:80")[0] == 403
     assert server.get("/v1/models", Host=f"localhost:{server.port}")[0] == 200
 
@@ -415,9 +398,9 @@ def test_pages_of_other_origins_get_no_answer_unless_allowed(serve: Serve) -> No
     assert answer.getheader("access-control-allow-origin") == "https://chat.example"
 
 
-def test_a_body_has_a_limit(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_body_has_a_limit(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.server.service._LONGEST_BODY", 1 << 20)
-    status, answer = serve().post("/v1/chat/completions", b'{"messages": "' + b"a" * (2 << 20) + b'"}')
+    status, answer = server.post("/v1/chat/completions", b'{"messages": "' + b"a" * (2 << 20) + b'"}')
     assert (status, answer["error"]["type"]) == (413, "request_too_large")
 
 
@@ -521,13 +504,13 @@ async def test_a_stream_sends_comments_while_its_prompt_is_read(monkeypatch: pyt
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_an_unexpected_failure_is_one_sentence_and_its_traceback_is_logged(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str], stream: bool
+    server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str], stream: bool
 ) -> None:
     def fail(*_: object) -> None:
         raise ZeroDivisionError
 
     monkeypatch.setattr("app.server.chat.ChatFormat.part" if stream else "app.server.chat.ChatFormat.whole", fail)
-    server, log = serve(), tmp_path / "logs" / "tandem.log"
+    log = tmp_path / "logs" / "tandem.log"
     with logged_to(log):
         response = server.send("POST", "/v1/chat/completions", chat(stream=stream))
         text = response.read().decode()
@@ -573,8 +556,7 @@ def test_an_error_of_the_engine_names_no_files(serve: Serve) -> None:
     assert "secret" in server.queue.metrics.last_error
 
 
-def test_fifty_clients_of_which_some_leave(serve: Serve) -> None:
-    server = serve()
+def test_fifty_clients_of_which_some_leave(server: Server) -> None:
     statuses: list[int] = []
 
     def ask(number: int) -> None:

@@ -12,15 +12,15 @@ from app.session.chat_settings import ChatSettings
 from app.worker.request import AnswerRequest
 from tests.fakes import FakeModel, mixing, script
 from tests.pairs import FakePair
-from tests.server.conftest import GREEDY, Serve
+from tests.server.conftest import GREEDY, Serve, Server
 
 
 def native(**more: Any) -> dict[str, Any]:
     return {"prompt": "hello", "n_predict": 6, **more}
 
 
-def test_a_completion_has_llama_servers_fields(serve: Serve) -> None:
-    answer = serve().post("/completion", native(return_tokens=True, n_probs=2))[1]
+def test_a_completion_has_llama_servers_fields(server: Server) -> None:
+    answer = server.post("/completion", native(return_tokens=True, n_probs=2))[1]
     assert (answer["stop"], answer["stop_type"], answer["stopping_word"]) == (True, "limit", "")
     assert (answer["tokens_predicted"], answer["tokens_evaluated"], answer["tokens_cached"]) == (6, 5, 11)
     assert len(answer["tokens"]) == len(answer["completion_probabilities"]) == 6
@@ -30,8 +30,7 @@ def test_a_completion_has_llama_servers_fields(serve: Serve) -> None:
     assert answer["prompt"] == "hello"
 
 
-def test_a_streamed_completion_ends_with_stop(serve: Serve) -> None:
-    server = serve()
+def test_a_streamed_completion_ends_with_stop(server: Server) -> None:
     whole = server.post("/completions", native())[1]
     *chunks, last = [data for _, data in server.stream("/completions", native())]
     assert "".join(chunk["content"] for chunk in chunks) == whole["content"]
@@ -47,13 +46,12 @@ def test_a_stop_string_and_an_end_are_told_apart(serve: Serve) -> None:
     assert (answer["content"], answer["stop_type"], answer["stopping_word"]) == ("a", "word", "bc")
 
 
-def test_only_the_selected_fields_are_returned(serve: Serve) -> None:
+def test_only_the_selected_fields_are_returned(server: Server) -> None:
     names = ["content", "timings/prompt_n", "generation_settings/nothing"]
-    assert serve().post("/completion", native(response_fields=names))[1].keys() == {"content", "timings/prompt_n"}
+    assert server.post("/completion", native(response_fields=names))[1].keys() == {"content", "timings/prompt_n"}
 
 
-def test_no_tokens_read_the_prompt_only(serve: Serve) -> None:
-    server = serve()
+def test_no_tokens_read_the_prompt_only(server: Server) -> None:
     answer = server.post("/completion", native(n_predict=0))[1]
     assert (answer["content"], answer["tokens_predicted"], answer["timings"]["prompt_n"]) == ("", 0, 5)
     assert server.post("/completion", native())[1]["timings"]["prompt_n"] == 1
@@ -71,8 +69,7 @@ def test_no_tokens_read_the_prompt_only(serve: Serve) -> None:
         ([[1, 2], "ab", [1, "b"]], 2, 3),
     ],
 )
-def test_every_form_of_a_prompt_is_read(serve: Serve, prompt: object, n_tokens: int, n_answers: int) -> None:
-    server = serve()
+def test_every_form_of_a_prompt_is_read(server: Server, prompt: object, n_tokens: int, n_answers: int) -> None:
     answer = server.post("/completion", native(prompt=prompt))[1]
     answers = answer if n_answers > 1 else [answer]
     assert [one["index"] for one in answers] == list(range(n_answers))
@@ -82,8 +79,8 @@ def test_every_form_of_a_prompt_is_read(serve: Serve, prompt: object, n_tokens: 
 
 
 @pytest.mark.parametrize("prompt", [None, 5, [], [[]], [-1], [1 << 40], [None]])
-def test_other_prompts_are_refused(serve: Serve, prompt: object) -> None:
-    status, answer = serve().post("/completion", native(prompt=prompt))
+def test_other_prompts_are_refused(server: Server, prompt: object) -> None:
+    status, answer = server.post("/completion", native(prompt=prompt))
     # A fake model reads an empty prompt as nothing; a real one refuses it.
     assert status == 400 or prompt == [[]], answer
 
@@ -102,8 +99,7 @@ def test_pictures_in_plain_prompts_are_refused_with_the_place_for_them(given: di
     assert "/v1/chat/completions" in refused.value.sentences
 
 
-def test_tokens_and_texts_convert(serve: Serve) -> None:
-    server = serve()
+def test_tokens_and_texts_convert(server: Server) -> None:
     assert server.post("/tokenize", {"content": "abc"}) == (200, {"tokens": [1, 2, 3]})
     pieces = server.post("/tokenize", {"content": [1, "b"], "with_pieces": True})[1]["tokens"]
     assert pieces == [{"id": 1, "piece": "a"}, {"id": 2, "piece": "b"}]
@@ -114,8 +110,7 @@ def test_tokens_and_texts_convert(serve: Serve) -> None:
     assert template == (200, {"prompt": "hello"})
 
 
-def test_code_is_filled_in(serve: Serve) -> None:
-    server = serve()
+def test_code_is_filled_in(server: Server) -> None:
     gap = {"input_prefix": "ab", "input_suffix": "cd", "n_predict": 3}
     assert server.post("/infill", gap)[1]["tokens_evaluated"] == 4
     assert server.post("/infill", {**gap, "input_extra": [{"text": "x", "filename": "a.py"}]})[0] == 200
@@ -125,25 +120,23 @@ def test_code_is_filled_in(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("path", ["/completion", "/v1/completions", "/v1/chat/completions"])
-def test_the_progress_of_a_prompt_is_streamed(serve: Serve, path: str) -> None:
+def test_the_progress_of_a_prompt_is_streamed(server: Server, path: str) -> None:
     prompt = "a" * 40
     asked = {"prompt": prompt, "messages": [{"role": "user", "content": prompt}], "max_tokens": 2}
-    events = [data for _, data in serve().stream(path, {**asked, "return_progress": True})]
+    events = [data for _, data in server.stream(path, {**asked, "return_progress": True})]
     progress = [event["prompt_progress"] for event in events if "prompt_progress" in event]
     assert [(one["total"], one["cache"], one["processed"]) for one in progress][-1] == (40, 0, 40)
     assert [one["processed"] for one in progress] == sorted(one["processed"] for one in progress)
 
 
-def test_the_slot_shows_the_last_answer(serve: Serve) -> None:
-    server = serve()
+def test_the_slot_shows_the_last_answer(server: Server) -> None:
     assert server.get("/slots")[1] == [{"id": 0, "n_ctx": 256, "speculative": True, "is_processing": False}]
     server.post("/completion", native())
     (slot,) = server.get("/slots?fail_on_no_slot=1")[1]
     assert (slot["n_prompt_tokens"], slot["next_token"][0]["n_decoded"]) == (5, 6)
 
 
-def test_a_model_is_found_by_its_name(serve: Serve) -> None:
-    server = serve()
+def test_a_model_is_found_by_its_name(server: Server) -> None:
     status, model = server.get("/v1/models/fake")
     assert (status, model["id"], model["type"], model["display_name"]) == (200, "fake", "model", "fake")
     assert server.get("/v1/models/other/name")[1]["error"]["type"] == "not_found_error"
