@@ -10,8 +10,9 @@ from app.core.errors import AppError, UsageError
 from app.core.paths import mcp_file
 from app.core.printable import printable
 from app.engine.text.tool_calls import ToolCall, shown_call
+from app.session.past_calls import read_arguments
 from app.session.permissions import Permission, Permissions
-from app.session.tool_use import ToolUse, read_arguments
+from app.session.tool_use import ToolUse
 from app.settings.mcp_file import read_servers
 from app.settings.table import nearest
 from app.worker.events import Event, Finished, Loaded, ToolReturned, ToolsListed
@@ -80,6 +81,8 @@ class RunTools:
                 self._add(replace(as_message(Role.ASSISTANT, event.text, event.reasoning), tool_calls=named))
                 self._use.begin(named, event.stats, self._n_ctx)
                 self._go_on()
+            case Finished() if self._use.asks_again(event):
+                self._ask()
             case _:
                 return False
         return True
@@ -93,12 +96,14 @@ class RunTools:
                 near = nearest(name, [*(tool.name for tool in tools), *(tool.key for tool in tools)])
                 raise UsageError(f'There is no tool "{printable(name)}".{near}', f"Known: {printable(known)}.")
             self._use.permissions.allow(Permission.CONVERSATION, found, self.number)
-        self._request = replace(self._request, tools=self._use.offered, separates_calls=True)
-        self._answer(self._request)
+        self._ask()
+
+    def _ask(self) -> None:
+        self._answer(self._use.completed(self._request))
 
     def _go_on(self) -> None:
         if self._use.next(self, self._limit):
-            self._answer(self._request)
+            self._ask()
         elif (question := self._use.question) is not None:
             if question.call is None or question.tool is None:
                 raise AppError(f"The model called tools {self._limit} times in a row.", "Raise ⟨answer.tool_rounds⟩.")

@@ -9,6 +9,7 @@ state           what a reader is told: phase, last prompt, why nothing can be as
 answering       requests to the engine: answers, summaries of earlier messages, titles of conversations
 active_conversations  the conversations in memory, and the prompts that wait in them
 permissions     tools that the user allows without a question
+past_calls      calls that the model repeats, and its answer from their results
 tool_use        the tools of a turn, and its calls one after another
 conversation    one conversation with its running answer, stored while it is written
 branches        the tree of a conversation, the prompts that wait in it, its settings

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from app.conversations.message import Compaction, Message, Prefill, Role
 from app.conversations.titles import title_of
@@ -17,6 +17,7 @@ from app.session.active_conversations import ActiveConversations
 from app.session.chat_settings import ChatSettings, answer_request, shortened
 from app.session.conversation import Conversation
 from app.session.state import Change
+from app.session.tool_use import ToolUse
 from app.worker.events import Event, Failed, JobEnded
 from app.worker.jobs import MeasureJob, PromptSize, Query, TitleJob, prompt_size
 from app.worker.request import AnswerRequest
@@ -72,6 +73,7 @@ class Answering:
 
     Args:
         settings: Returns how the next answer in a conversation is asked for.
+        tools: The tools that the model may call; None for none.
 
     Attributes:
         number: Number of the running answer, or of the summary that it needs, if any.
@@ -82,13 +84,17 @@ class Answering:
         count_job: Number of the job that counts the tokens of a typed prompt, if any.
         typed: Size of the conversation with the typed prompt; None if it was not counted.
         picture_tokens: Tokens of each counted picture by its digest.
-        tools: Tools of the present turn, as in OpenAI's API.
     """
 
     def __init__(
-        self, engine: Engine, active: ActiveConversations, settings: Callable[[Conversation], ChatSettings]
+        self,
+        engine: Engine,
+        active: ActiveConversations,
+        settings: Callable[[Conversation], ChatSettings],
+        tools: ToolUse | None,
     ) -> None:
         self._engine = engine
+        self._tools = tools
         self._active = active
         self._library = active.library
         self._settings_of = settings
@@ -102,7 +108,6 @@ class Answering:
         self.count_job: int | None = None
         self.typed: PromptSize | None = None
         self.picture_tokens: dict[str, int] = {}
-        self.tools: tuple[Mapping[str, Any], ...] = ()
 
     def _settings(self) -> ChatSettings:
         return self._settings_of(self._active.answered)
@@ -140,12 +145,11 @@ class Answering:
         request = replace(
             self.request_for(conversation, prompt.text, prompt, conversation.since_prompt),
             prefill=prefill,
-            tools=self.tools,
-            separates_calls=bool(self.tools),
             beside=conversation.similar_answers,
             with_details=True,
             n_room=(settings.request.max_tokens or _ANSWER_TOKENS) if self.can_compact else 0,
         )
+        request = self._tools.completed(request) if self._tools is not None else request
         self.can_switch = request.drafting is not None
         self.number = self._engine.answer(request)
 
@@ -232,14 +236,18 @@ class Answering:
             # It begins like the conversation, whose cache it uses.
             request = self._asked(settings, _NAME_IT, path, "", library.state_name(number))
             request = replace(shortened(request, _LONGEST_TITLE), stops=_TITLE_ENDS, prefill=Prefill(_TITLE_START))
-            request = replace(request, sampling=SamplingParams(temperature=0), drafting=None, tools=self.tools)
+            request = replace(request, sampling=SamplingParams(temperature=0), drafting=None)
+            request = self._with_tools(request)
             self.title_job = self._engine.run(TitleJob(request))
             self._titled = number
 
     def begin_count(self, conversation: Conversation, text: str) -> None:
         """Count the tokens of a conversation with another prompt."""
-        request = replace(self.request_for(conversation, text, None), tools=self.tools)
+        request = self._with_tools(self.request_for(conversation, text, None))
         self.count_job = self._engine.run(Query(partial(prompt_size, request), loads=False))
+
+    def _with_tools(self, request: AnswerRequest) -> AnswerRequest:
+        return replace(request, tools=self._tools.offered) if self._tools is not None else request
 
     def begin_measuring(self) -> None:
         """Let the engine measure the pair until a prompt comes, if automatic drafting needs that."""

@@ -113,8 +113,11 @@ class ChatEvents(ChatFacts):
         if answer is not None and answer.calls and self.tools is not None and self.pair is not None:
             self.tools.begin(answer.calls, event.stats, self.pair.n_ctx)
             self._run_calls()
-            return
-        self._end(outcome)
+        elif self.tools is not None and self.tools.asks_again(event):
+            conversation.go_on()
+            self._answering.start(conversation)
+        else:
+            self._end(outcome)
 
     def _loaded(self, pair: PairInfo) -> None:
         self.phase = Phase.READY
@@ -137,7 +140,6 @@ class ChatEvents(ChatFacts):
             self._begin_answer()
 
     def _begin_answer(self) -> None:
-        self._answering.tools = self.tools.offered if self.tools is not None else ()
         conversation = self._active.answered
         if conversation.running is not None:
             self._answering.start(conversation, self._prefill)

@@ -132,7 +132,7 @@ class ChatFacts:
         self._pair = PairState(engine, title, is_loading=is_loading)
         self._live = live
         self._pair.use_mode(self.settings.request.drafting, again=True)
-        self._answering = Answering(engine, self._active, self._settings_of)
+        self._answering = Answering(engine, self._active, self._settings_of, tools)
         self.tools = tools
         self._prefill: Prefill | None = None
         self._what = Change.NOTHING

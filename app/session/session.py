@@ -6,13 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.conversations.attached import with_marks
-from app.conversations.message import Ending, Role
+from app.conversations.message import Role
 from app.conversations.tree import Node
 from app.core.errors import AppError
-from app.engine.types import FinishReason
 from app.session.chat_events import ChatEvents
 from app.session.permissions import Permission
-from app.session.state import Blocked, BlockedError, Change, Outcome, Phase
+from app.session.state import Blocked, BlockedError, Change, Phase
 from app.settings.kinds import Value
 
 if TYPE_CHECKING:
@@ -100,11 +99,9 @@ class Session(ChatEvents):
         """Answer the question about a call."""
         if self.tools is None or self.question is None:
             raise AppError("No call of a tool waits for you.")
-        goes_on = self.tools.answer(permission, self.conversation)
+        self.tools.answer(permission, self.conversation)
         self._what |= Change.CALLS
-        if not goes_on:
-            self._end(Outcome(Ending(FinishReason.CANCELLED), "", counts=True))
-        elif self.tools.running is None:
+        if self.tools.running is None:
             self._run_calls()
 
     def set_summary(self, text: str) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from app.conversations.message import Ending, ResultOf
@@ -15,10 +14,12 @@ from app.engine.stats import GenerationStats
 from app.engine.text.tool_calls import ToolCall
 from app.engine.types import FinishReason
 from app.session.conversation import Conversation
+from app.session.past_calls import REPEATED, PastCalls, read_arguments, with_results_as_text
 from app.session.permissions import Permission, Permissions
 from app.session.state import Outcome
 from app.settings.mcp_file import McpServer, chosen_servers
-from app.worker.events import Tool, ToolReturned, ToolsListed
+from app.worker.events import Finished, Tool, ToolReturned, ToolsListed
+from app.worker.request import AnswerRequest
 
 if TYPE_CHECKING:
     from app.worker.tool_servers import ToolServers
@@ -79,6 +80,8 @@ class ToolUse:
         self._calls: list[ToolCall] = []
         self._number = self._n_rounds = 0
         self._room = 0
+        self._past = PastCalls()
+        self._has_news = self._must_answer = False
 
     # Servers and tools
 
@@ -92,6 +95,7 @@ class ToolUse:
         Raises AppError for a damaged file or an unknown name.
         """
         self._awaited, self._tools, self._n_rounds, self._calls = set(), {}, 0, []
+        self._past, self._must_answer = PastCalls(), False
         known = {server.name: server for server in chosen_servers(self._read(), names)}
         changed = [name for name in known if self._servers.get(name) != known[name]]
         for name in changed:
@@ -149,6 +153,12 @@ class ToolUse:
             for name, tool in sorted(self._tools.items())
         )
 
+    def completed(self, request: AnswerRequest) -> AnswerRequest:
+        """Return a request with the tools of this turn, or without any if the model must answer from the results."""
+        if self._must_answer:
+            return with_results_as_text(request)
+        return replace(request, tools=self.offered, separates_calls=bool(self._tools))
+
     def n_offered(self, servers: Sequence[str] | None) -> int:
         """Return how many tools of this turn are of these servers; None stands for all."""
         return sum(servers is None or tool.server in servers for tool in self._tools.values())
@@ -157,7 +167,7 @@ class ToolUse:
 
     def begin(self, calls: Sequence[ToolCall], used: GenerationStats | None, n_ctx: int) -> None:
         """Take the calls of an answer; results may fill what its prompt and text have left of the context, if known."""
-        self._calls = list(calls)
+        self._calls, self._has_news = list(calls), not calls
         left = n_ctx - used.cache_n - used.prompt_n - used.predicted_n if used is not None else 0
         self._room = max(_MIN_CHARACTERS, _CHARACTERS_PER_TOKEN * max(left, n_ctx // 2) // 2)
 
@@ -166,7 +176,9 @@ class ToolUse:
         while self._calls:
             call = self._calls[0]
             tool, arguments = self._tools.get(call.name), read_arguments(call)
-            if tool is None or arguments is None:
+            if self._past.has(call):
+                self._end_call(conversation, REPEATED, failed=False)
+            elif tool is None or arguments is None:
                 reason = f"There is no tool {call.name}." if tool is None else "The arguments are not a JSON object."
                 self._end_call(conversation, reason, failed=True)
             elif self.permissions.allows(tool, conversation.number):
@@ -175,14 +187,23 @@ class ToolUse:
             else:
                 self.question = Question(call, tool, self.permissions.knows(tool))
                 return False
-        if self._n_rounds >= limit:
+        self._must_answer = not self._has_news
+        if self._n_rounds >= limit and not self._must_answer:
             self.question = Question()
             return False
         self._n_rounds += 1
         return True
 
-    def answer(self, permission: Permission, conversation: Transcript) -> bool:
-        """Take the answer to the question; return whether the turn goes on. Raises AppError if it cannot be stored."""
+    def asks_again(self, answer: Finished) -> bool:
+        """Take an answer without calls; return whether it is empty after results, so that the model is asked again."""
+        is_empty = not (answer.text.strip() or answer.reasoning.strip() or answer.calls)
+        if self._must_answer or not self._n_rounds or not is_empty or answer.reason is not FinishReason.STOP:
+            return False
+        self._must_answer = True
+        return True
+
+    def answer(self, permission: Permission, conversation: Transcript) -> None:
+        """Take the answer to the question. Raises AppError if it cannot be stored."""
         question = self.question
         assert question is not None
         if question.tool is not None and permission is not Permission.NO:
@@ -192,13 +213,11 @@ class ToolUse:
             self.permissions.allow(permission, allowed, conversation.number)
         self.question = None
         if question.call is None or question.tool is None:
-            self._n_rounds = 0
-            return permission is not Permission.NO
-        if permission is Permission.NO:
+            self._n_rounds, self._has_news = 0, permission is not Permission.NO
+        elif permission is Permission.NO:
             self._end_call(conversation, _DECLINED, failed=True)
-            return True
-        self._run(question.call, question.tool, read_arguments(question.call) or {})
-        return True
+        else:
+            self._run(question.call, question.tool, read_arguments(question.call) or {})
 
     def _run(self, call: ToolCall, tool: Tool, arguments: dict[str, Any]) -> None:
         self._number += 1
@@ -230,6 +249,10 @@ class ToolUse:
         state: State = State.COMPLETE,
     ) -> None:
         call = self._calls.pop(0)
+        if not self._past.has(call):
+            tool = self._tools.get(call.name) if self.running is not None else None
+            is_new = self._past.add(call, tool, text, failed=failed)
+            self._has_news = self._has_news or is_new
         self.running = None
         conversation.add_result(ResultOf(call.id, call.name, failed, seconds), printable(text), state)
 
@@ -246,12 +269,3 @@ class ToolUse:
             self._end_call(conversation, _STOPPED, failed=True, state=State.STOPPED)
         self._calls = []
         return Outcome(Ending(FinishReason.CANCELLED), "", counts=True)
-
-
-def read_arguments(call: ToolCall) -> dict[str, Any] | None:
-    """Return the arguments of a call, or None if they are not a JSON object."""
-    try:
-        found = json.loads(call.arguments or "{}", strict=False)
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None

@@ -57,6 +57,8 @@ def test_an_allowed_call_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert run.said == ['read_file(path="notes.md"), 0.2 s']
     read = {"name": "read_file", "arguments": {"path": "notes.md"}, "result_characters": 9, "error": None}
     assert run.tools.calls == [read]
+    run.calls(READS)
+    assert not run.requests[2].tools
     assert not run.calls()
 
 
@@ -98,6 +100,6 @@ def test_calls_in_a_row_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     run.lists()
     run.calls(READS)
     run.returns("one")
-    run.calls(READS)
+    run.calls(call("read_file", '{"path": "other.md"}'))
     with pytest.raises(AppError, match="1 times in a row"):
         run.returns("two")

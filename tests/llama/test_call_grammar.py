@@ -224,11 +224,11 @@ def test_arguments_that_are_not_required_may_be_left_out(form: CallFormat) -> No
     assert takes(form, written(form, ("f", {})), [tool("f", a=NUMBER)], must_call=True)
 
 
-@pytest.mark.parametrize("before", ["", "\n", "```json\n", "["])
+@pytest.mark.parametrize("before", ["", "\n", "```json\n", "```\n", "["])
 @pytest.mark.parametrize("indent", [None, 2])
 def test_a_call_that_is_the_answer_without_marks_follows_its_schema(before: str, indent: int | None) -> None:
     text = before + json.dumps({"name": "look_up", "arguments": ARGUMENTS}, indent=indent)
-    llama = text.removeprefix("```json\n").replace("arguments", "parameters")
+    llama = text.removeprefix("```json\n").removeprefix("```\n").replace("arguments", "parameters")
     assert takes(by_name("llama3"), llama)
     assert not takes(by_name("llama3"), llama.replace("3", '"three"'))
     assert takes(HERMES, text)

@@ -11,7 +11,7 @@ import pytest
 from app.conversations.message import Message, Role
 from app.conversations.tree import NOT_RUN, State
 from app.core.errors import AppError, ContextOverflowError
-from app.engine.text.tool_calls import ToolCall
+from app.engine.text.tool_calls import ToolCall, shown_call
 from app.engine.types import FinishReason
 from app.session.permissions import Permission, Permissions
 from app.session.state import Change, Phase
@@ -63,7 +63,11 @@ def chat(tmp_path: Path) -> ToolChat:
     return ToolChat(tmp_path)
 
 
-READS = call("read_file", '{"path": "notes.md"}')
+def reads(name: str = "notes.md") -> ToolCall:
+    return call("read_file", f'{{"path": "{name}"}}')
+
+
+READS = reads()
 
 
 def test_servers_that_fail_are_named_in_one_notice(tmp_path: Path) -> None:
@@ -78,7 +82,7 @@ def test_servers_that_fail_are_named_in_one_notice(tmp_path: Path) -> None:
 def test_what_another_tandem_revokes_holds_for_the_next_call(chat: ToolChat, tmp_path: Path) -> None:
     chat.asks("Read it.")
     chat.tools.permissions.allow(Permission.ALWAYS, [READ], None)
-    chat.calls(READS, READS)
+    chat.calls(READS, reads("other.md"))
     Permissions(tmp_path / "tools.json").revoke([READ.key])
     chat.returns("one")
     assert chat.asked == "read_file"
@@ -131,7 +135,7 @@ def test_what_is_allowed(
     chat.calls(READS)
     chat.session.permit(permission)
     chat.returns("one")
-    chat.calls(READS)
+    chat.calls(reads("other.md"))
     assert chat.asked == again
     if again:
         chat.session.permit(Permission.ONCE)
@@ -216,7 +220,7 @@ def test_many_rounds_end_with_a_question(tmp_path: Path) -> None:
     def calls_until_asked() -> int:
         """Return how many answers with calls there were before the question."""
         for n in range(1, 10):
-            chat.calls(READS)
+            chat.calls(reads(f"{len(chat.host.calls)}.md"))
             if chat.asked is not None:
                 chat.session.permit(Permission.ALWAYS)
             chat.returns("one")
@@ -230,8 +234,126 @@ def test_many_rounds_end_with_a_question(tmp_path: Path) -> None:
     assert calls_until_asked() == 2
     chat.session.permit(Permission.NO)
     assert chat.session.question is None
+    assert not chat.engine.requests[-1].tools
+    chat.finishes("done")
     assert not chat.session.is_busy
-    assert chat.texts()[-1] == "one"
+
+
+# Calls that are repeated
+
+
+@pytest.mark.parametrize(
+    ("first", "again"),
+    [
+        pytest.param(READS, call("read_file", '{ "path":"notes.md"}'), id="a reading tool"),
+        pytest.param(call("gone"), call("gone"), id="no tool"),
+        pytest.param(call("read_file", "[1]"), call("read_file", "[1]"), id="wrong arguments"),
+    ],
+)
+def test_a_repeated_call_is_not_run_and_the_model_answers_without_tools(
+    chat: ToolChat, first: ToolCall, again: ToolCall
+) -> None:
+    chat.asks("What is in notes.md?")
+    chat.tools.permissions.allow(Permission.ALWAYS, [READ], None)
+    chat.calls(first)
+    if chat.tools.running is not None:
+        chat.returns("Buy milk.")
+    result = chat.read[-1]
+    assert chat.engine.requests[-1].tools
+    chat.calls(again)
+
+    assert len(chat.host.calls) == (first is READS)
+    last = chat.engine.requests[-1]
+    assert not last.tools
+    assert not last.separates_calls
+    assert chat.read == [f"What is in notes.md?\n\nResult of {shown_call(first)}:\n{result}"]
+    chat.finishes("Milk.")
+    assert chat.roles == "user assistant tool assistant tool assistant"
+
+
+def test_a_declined_call_is_not_asked_about_again(chat: ToolChat) -> None:
+    chat.asks("a")
+    chat.calls(call("write_file"))
+    chat.session.permit(Permission.NO)
+    chat.calls(call("write_file"))
+
+    assert chat.session.question is None
+    assert not chat.engine.requests[-1].tools
+
+
+def test_a_tool_that_may_change_something_runs_again_until_its_result_is_the_same(chat: ToolChat) -> None:
+    chat.asks("a")
+    chat.tools.permissions.allow(Permission.ALWAYS, [WRITE], None)
+    for result in ("one", "two", "two"):
+        chat.calls(call("write_file"))
+        chat.returns(result)
+        assert chat.engine.requests[-1].tools
+    chat.calls(call("write_file"))
+
+    assert len(chat.host.calls) == 3
+    assert not chat.engine.requests[-1].tools
+
+
+def test_a_call_is_no_repetition_after_a_change_or_beside_another_call(chat: ToolChat) -> None:
+    chat.asks("a")
+    chat.tools.permissions.allow(Permission.ALWAYS, [READ, WRITE], None)
+    for made in (READS, call("write_file"), READS):
+        chat.calls(made)
+        chat.returns("done")
+    assert len(chat.host.calls) == 3
+    assert chat.engine.requests[-1].tools
+    chat.calls(READS, reads("other.md"))
+    chat.returns("other")
+
+    assert [name for _, name, _ in chat.host.calls] == ["read_file", "write_file", "read_file", "read_file"]
+    assert chat.engine.requests[-1].tools
+
+
+@pytest.mark.parametrize(
+    ("arguments", "result", "is_new"),
+    [
+        ('{"path": "notes.md", "head": 1}', "Buy milk.", False),
+        ('{"path": "notes.md", "tail": 1}', "No bread.", True),
+        ('{"path": "other.md"}', "Buy milk.", True),
+        ('{"other": "notes.md"}', "Buy milk.", True),
+    ],
+)
+def test_a_call_that_reads_a_part_of_what_was_read_is_a_repetition(
+    chat: ToolChat, arguments: str, result: str, is_new: bool
+) -> None:
+    chat.asks("a")
+    chat.tools.permissions.allow(Permission.ALWAYS, [READ], None)
+    chat.calls(READS)
+    chat.returns("Buy milk.\nAnd eggs.")
+    chat.calls(call("read_file", arguments))
+    chat.returns(result)
+
+    assert bool(chat.engine.requests[-1].tools) is is_new
+
+
+def test_a_failed_call_may_be_repeated_once(chat: ToolChat) -> None:
+    chat.asks("a")
+    chat.tools.permissions.allow(Permission.ALWAYS, [READ], None)
+    for _ in range(2):
+        chat.calls(READS)
+        chat.returns("The server hangs.", is_error=True)
+    chat.calls(READS)
+
+    assert len(chat.host.calls) == 2
+
+
+def test_an_empty_answer_after_a_result_is_asked_again_without_tools(chat: ToolChat) -> None:
+    chat.asks("a")
+    chat.tools.permissions.allow(Permission.ALWAYS, [READ], None)
+    chat.calls(READS)
+    chat.returns("one")
+    chat.calls()
+    assert chat.session.is_answering
+    assert not chat.engine.requests[-1].tools
+    assert chat.roles == "user assistant tool assistant"
+    chat.calls()
+
+    assert not chat.session.is_answering
 
 
 # Stopping

@@ -17,7 +17,7 @@ HERMES = CallFormat(
     f"<tool_call>\n{_CALL_OBJECT}\n</tool_call>",
     between="\n",
     also=("<function_call>", "<tools>", "<tool>", "```json"),
-    alone=("", "```json"),
+    alone=("", "```json", "```"),
 )
 """Hermes, Qwen 2.5 and 3, Granite 4 and many others; also the format for templates that know no tools."""
 

@@ -67,7 +67,8 @@ class ToolQuestion(VerticalGroup, can_focus=True):
         self.display = question is not None
         if question is None:
             return False
-        permissions = [*enumerate(_permissions(question), 1), (0, (Permission.NO, "no"))]
+        no = (Permission.NO, "answer now" if question.tool is None else "no")
+        permissions = [*enumerate(_permissions(question), 1), (0, no)]
         self._by_key = {str(n): permission for n, (permission, _) in permissions}
         keys = "  ".join(f"{n} {does}" for n, (_, does) in permissions)
         call = "" if question.call is None else printable(shown_call(question.call))

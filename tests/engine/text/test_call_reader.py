@@ -62,6 +62,7 @@ def test_two_calls_are_found_in_every_format(form: CallFormat) -> None:
         ),
         pytest.param('<tools>{"name": "f", "args": {"a": "x", "n": 3}}</tools>', id="other mark and key"),
         pytest.param('```json\n{"name": "f", "arguments": {"a": "x", "n": 3}}\n```', id="code block"),
+        pytest.param('```\n{"name": "f", "arguments": {"a": "x", "n": 3}}\n```', id="code block without a language"),
         pytest.param('[{"name": "f", "arguments": {"a": "x", "n": 3}}]', id="list without marks"),
         pytest.param('{{"name": "f", "arguments": {"a": "x", "n": 3}}}}', id="Qwen2.5-Coder, two braces"),
         pytest.param('<|python_tag|>{"name": "f", "parameters": {"a": "x", "n": 3}}', id="Llama 3.1"),

@@ -1,0 +1,97 @@
+"""The calls of a turn, and the request that makes a model answer that only repeats them.
+
+Small models go on to repeat a call wherever they see tools or calls, but they use a text beside the question.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+from app.conversations.message import Message, Role
+from app.engine.text.tool_calls import ToolCall, shown_call
+from app.worker.events import Tool
+from app.worker.request import AnswerRequest
+
+REPEATED = "This call was made before; its result is above."
+"""Result of a call that is not run again."""
+
+
+@dataclass(frozen=True, slots=True)
+class _PastCall:
+    name: str
+    arguments: object
+    text: str
+    is_final: bool
+
+
+class PastCalls:
+    """The calls of a turn with their results."""
+
+    def __init__(self) -> None:
+        self._calls: list[_PastCall] = []
+
+    def has(self, call: ToolCall) -> bool:
+        """Return whether a call was made before and would return the same again."""
+        last = self._last(call)
+        return last is not None and last.is_final
+
+    def add(self, call: ToolCall, tool: Tool | None, text: str, *, failed: bool) -> bool:
+        """Add a call that has ended; return whether its result is new to the model. No tool stands for a call not run.
+
+        A tool that may change something is run again until two results are the same, and so is one that failed.
+        """
+        arguments, last = _arguments(call), self._last(call)
+        is_new = True
+        if tool is not None and tool.reads_only:
+            is_new = failed or not any(_holds(one, call.name, arguments, text) for one in self._calls)
+        elif tool is not None:
+            # What was read before may have changed.
+            self._calls = [one for one in self._calls if not one.is_final]
+        can_change = tool is not None and (failed or not tool.reads_only)
+        is_same = last is not None and last.text == text
+        self._calls.append(_PastCall(call.name, arguments, text, is_same or not can_change))
+        return is_new
+
+    def _last(self, call: ToolCall) -> _PastCall | None:
+        same = (call.name, _arguments(call))
+        return next((one for one in reversed(self._calls) if (one.name, one.arguments) == same), None)
+
+
+def _holds(earlier: _PastCall, name: str, arguments: object, text: str) -> bool:
+    """Return whether an earlier result has the text of another call of the tool, which adds or drops arguments."""
+    old, new = earlier.arguments, arguments
+    if earlier.name != name or text not in earlier.text or not (isinstance(old, dict) and isinstance(new, dict)):
+        return False
+    shared = old.keys() & new.keys()
+    return bool(shared) and all(old[key] == new[key] for key in shared)
+
+
+def with_results_as_text(request: AnswerRequest) -> AnswerRequest:
+    """Return a request without calls, in which their results stand below the prompts."""
+    messages: list[Message] = []
+    made: dict[str, ToolCall] = {}
+    for message in request.messages:
+        made |= {call.id: call for call in message.tool_calls}
+        if message.role is Role.TOOL and message.content != REPEATED:
+            result = f"Result of {shown_call(made[message.tool_call_id])}:\n{message.content}"
+            asked = messages.pop() if messages and messages[-1].role is Role.USER else Message(Role.USER, "")
+            messages.append(replace(asked, content=f"{asked.content}\n\n{result}".lstrip()))
+        elif message.role is not Role.TOOL and not message.tool_calls:
+            messages.append(message)
+    return replace(request, messages=tuple(messages))
+
+
+def read_arguments(call: ToolCall) -> dict[str, Any] | None:
+    """Return the arguments of a call, or None if they are not a JSON object."""
+    try:
+        found = json.loads(call.arguments or "{}", strict=False)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _arguments(call: ToolCall) -> object:
+    found = read_arguments(call)
+    return call.arguments if found is None else found
