@@ -31,9 +31,9 @@ _LEAVE = (b"q", b"\x04", b"")
 if sys.platform != "win32":
 
     def guard(report: Callable[[AppError], None]) -> int | None:
-        """Fork; return None in the child, which runs the program, and in the parent its exit code once it has ended.
+        """Fork; return None in the child, which runs the program, and in the parent the exit code after a crash.
 
-        `report` prints an error.
+        The parent ends when the child has ended in another way. `report` prints an error.
         """
         import signal
 
@@ -55,7 +55,8 @@ if sys.platform != "win32":
         code = _wait(child, watched)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         if code >= 0:
-            return code
+            # This process has written nothing. Ending its interpreter would take as long as starting one.
+            os._exit(code)
         from app.core.program import ExitStatus
 
         if not ExitStatus(code).is_crash:
