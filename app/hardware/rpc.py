@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 import socket
 import struct
-import time
 from dataclasses import dataclass
 from functools import partial
+from typing import BinaryIO
 
 from app.core.errors import RemoteError, UsageError
 from app.core.printable import printable
@@ -24,7 +24,6 @@ _MAX_DEVICES = 16
 """GGML_RPC_MAX_SERVERS, and the most devices that a model can be split over."""
 _HELLO, _DEVICE_COUNT, _DEVICE_MEMORY = 14, 15, 11
 _CAPABILITY_BYTES = 24
-_NOT_RPC = "does not answer like a ggml-rpc-server of this llama.cpp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,7 @@ def query_server(endpoint: str, seconds: float = _TIMEOUT_S) -> RpcServer:
 
     Args:
         endpoint: Where it listens, as `parse_endpoint` returns it.
-        seconds: Time limit for everything but the name lookup.
+        seconds: Time limit for the connection and for each answer.
 
     Raises:
         RemoteError: It cannot be reached, does not answer in time, or speaks another protocol.
@@ -69,9 +68,9 @@ def query_server(endpoint: str, seconds: float = _TIMEOUT_S) -> RpcServer:
         # llama.cpp's RPC has no IPv6.
         name, _, port = endpoint.partition(":")
         host = socket.gethostbyname(name)
-        deadline = time.monotonic() + seconds
-        with socket.create_connection((host, int(port)), timeout=seconds) as connection:
-            call = partial(_call, endpoint, connection, deadline)
+        address = host, int(port)
+        with socket.create_connection(address, seconds) as connection, connection.makefile("rb") as answers:
+            call = partial(_call, endpoint, connection, answers)
             _check_version(endpoint, call(_HELLO, bytes(_CAPABILITY_BYTES), 4 + _CAPABILITY_BYTES))
             (count,) = struct.unpack("<I", call(_DEVICE_COUNT, b"", 4))
             if not 0 < count <= _MAX_DEVICES:
@@ -99,25 +98,19 @@ def _check_version(endpoint: str, answer: bytes) -> None:
         )
 
 
-def _call(endpoint: str, connection: socket.socket, deadline: float, command: int, argument: bytes, size: int) -> bytes:
+def _call(
+    endpoint: str, connection: socket.socket, answers: BinaryIO, command: int, argument: bytes, size: int
+) -> bytes:
     connection.sendall(struct.pack("<BQ", command, len(argument)) + argument)
-    (claimed,) = struct.unpack("<Q", _receive(endpoint, connection, deadline, 8))
-    if claimed != size:
-        raise _error(endpoint, _NOT_RPC)
-    return _receive(endpoint, connection, deadline, size)
+    if _received(endpoint, answers, 8) != struct.pack("<Q", size):
+        raise _error(endpoint, "does not answer like a ggml-rpc-server of this llama.cpp")
+    return _received(endpoint, answers, size)
 
 
-def _receive(endpoint: str, connection: socket.socket, deadline: float, size: int) -> bytes:
-    data = b""
-    while len(data) < size:
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutError
-        connection.settimeout(left)
-        part = connection.recv(size - len(data))
-        if not part:
-            raise _error(endpoint, "closed the connection")
-        data += part
+def _received(endpoint: str, answers: BinaryIO, size: int) -> bytes:
+    data = answers.read(size)
+    if len(data) < size:
+        raise _error(endpoint, "closed the connection")
     return data
 
 
