@@ -240,11 +240,11 @@ def _shares(need: ModelMemory, left: Sequence[int], placed: Placed) -> tuple[flo
     rooms = (*others, max(0, last - need.output))
     if not any(rooms):
         return (1.0,) * len(left)
-    sizes, margin = _block_sizes(need, placed), _margin(need)
+    sizes = _block_sizes(need, placed)
     goals = [sum(sizes) * n / sum(rooms) for n in accumulate(rooms)]
     ends, n, done = [0.0], 0, 0.0
     for room, goal in zip(others, goals, strict=False):
-        used = margin
+        used = 0.0
         while n < len(sizes) and done < goal and used + sizes[n] <= room:
             used += sizes[n]
             done += sizes[n]
@@ -288,8 +288,7 @@ def _spread(need: ModelMemory, placed: Placed) -> list[int]:
     taken = [0.0] * len(shares)
     for layer, size in enumerate(sizes):
         taken[min(bisect_right(ends, layer / len(sizes)), len(shares) - 1)] += size
-    margin = _margin(need)
-    return [int(n + margin) if n else 0 for n in taken]
+    return [int(n) for n in taken]
 
 
 def offloaded(need: ModelMemory, gpu_layers: int, cpu_experts: int = 0) -> int:
@@ -304,21 +303,11 @@ def _block_sizes(need: ModelMemory, placed: Placed) -> list[float]:
     first = need.n_layers - _blocks(need, placed.gpu_layers)
     n_cached = need.n_cached or need.n_layers
     context = [need.context / max(1, n_cached)] * n_cached + [0.0] * (need.n_layers - n_cached)
-    blocks = need.blocks or (_block_weights(need),) * need.n_layers
     experts = need.experts or (0,) * need.n_layers
+    others = need.embedding + need.output - need.repeated + sum(experts)
+    blocks = need.blocks or ((need.weights - others) / max(1, need.n_layers),) * need.n_layers
     sizes = enumerate(zip(context, blocks, experts, strict=True))
     return [cached + n + (moving if i >= placed.cpu_experts else 0) for i, (cached, n, moving) in sizes if i >= first]
-
-
-def _block_weights(need: ModelMemory) -> float:
-    """Return the bytes of an average block without its experts and its context."""
-    others = need.embedding + need.output - need.repeated + sum(need.experts)
-    return (need.weights - others) / max(1, need.n_layers)
-
-
-def _margin(need: ModelMemory) -> float:
-    """Return a safety margin of one average block if block sizes are unknown."""
-    return 0 if need.blocks else _block_weights(need) + need.context / max(1, need.n_layers)
 
 
 def _blocks(need: ModelMemory, gpu_layers: int) -> int:

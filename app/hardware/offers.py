@@ -167,7 +167,7 @@ def _smaller_quantizations(pair: _Candidate) -> Iterator[_Candidate]:
         size = int((pair.target.n_parameters or 0) * bits / 8)
         if 0 < size < _NOTICEABLE_SHARE * pair.target.weights:
             what, cost = f"{pair.target.name} as {name}", "another download; slightly lower quality"
-            yield replace(pair, what=what, cost=cost, target=replace(pair.target, weights=size))
+            yield replace(pair, what=what, cost=cost, target=pair.target.with_weights(size))
 
 
 def _other_draft_devices(pair: _Candidate, now: Plan, rooms: Rooms) -> Iterator[_Candidate]:
