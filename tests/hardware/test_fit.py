@@ -1,12 +1,13 @@
 """Check placement: all layers of both models, or offers with their gain."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from app.core.errors import UsageError
-from app.hardware.devices import Device, fast_devices
-from app.hardware.fit import MAIN, Placed, PlacementRequest, Plan, plan
+from app.hardware.devices import Device
+from app.hardware.fit import MAIN, Placed, PlacementRequest, Plan, Rooms, plan
 from app.hardware.offers import Offer, offers
 from app.hardware.recommend import Fit, Proposal
 from app.llama.fitting.machine_room import memory_rooms
@@ -48,6 +49,31 @@ def loaded(found: Plan) -> dict[str, int]:
 
 # Where it goes
 
+RENDERER = Device("Vulkan0", "software", "Vulkan", 2 * GB)
+
+
+@pytest.mark.parametrize(
+    ("target", "draft", "rooms", "request_", "devices"),
+    [
+        (5, 1, (main(),), {}, ((MAIN,), (MAIN,))),
+        (1, 1, (RENDERER, main()), {}, ((MAIN,), (MAIN,))),
+        (1, 1, (card(), RENDERER, main()), {}, (("CUDA0",), ("CUDA0",))),
+        (21, 3, (card(), card("CUDA1", 8), main()), {}, (("CUDA0",), ("CUDA1",))),
+        (30, 1, (card(), card("CUDA1", 48), main()), {}, (("CUDA1",), ("CUDA0",))),
+        (4, 1, (shared(64), card(gigabytes=8), main(64)), {}, (("CUDA0",), ("CUDA0",))),
+        (5, 1, (card(), card("CUDA1"), main()), {"devices": ("cuda1",)}, (("CUDA1",), ("CUDA1",))),
+        (5, 1, (card(), card("CUDA1"), main()), {"draft_device": MAIN}, (("CUDA0",), (MAIN,))),
+        (5, 1, (card(), card("CUDA1"), main()), {"devices": (MAIN,)}, ((MAIN,), (MAIN,))),
+    ],
+)
+def test_the_devices_of_both_models(
+    target: float, draft: float, rooms: Rooms, request_: dict[str, Any], devices: tuple[tuple[str, ...], ...]
+) -> None:
+    found = plan(need(target), need(draft, 0.1), rooms, PlacementRequest(**request_))
+
+    assert where(found) == devices
+    assert found.fits
+
 
 def test_a_projector_is_on_the_first_device_of_its_target() -> None:
     seeing = need(8, projector=3 * GB)
@@ -73,12 +99,7 @@ def test_the_context_is_where_the_layers_are_that_keep_it() -> None:
 
 
 def test_a_card_that_the_cpu_plays_is_taken_only_by_name() -> None:
-    played = Device("Vulkan0", "software", "Vulkan", 2 * GB)
-
-    assert fast_devices((played, main())) == ()
-    assert where(plan(need(1), SMALL, (played, main()))) == ((MAIN,), (MAIN,))
-    assert where(plan(need(1), SMALL, (card(), played, main()))) == (("CUDA0",), ("CUDA0",))
-    named = plan(need(1, 0.1), None, (played, main()), PlacementRequest(devices=("Vulkan0",)))
+    named = plan(need(1, 0.1), None, (RENDERER, main()), PlacementRequest(devices=("Vulkan0",)))
     assert where(named) == (("Vulkan0",), None)
     # What it holds is in RAM.
     assert loaded(named)[MAIN] >= loaded(named)["Vulkan0"]
@@ -116,14 +137,6 @@ def test_without_a_draft_nothing_is_kept_to_take_drafts_back_with() -> None:
     assert found["draft.mode"].gain_bytes >= 7 * GB
 
 
-def test_without_a_card_everything_is_main_memory() -> None:
-    found = plan(need(5), SMALL, (main(32),))
-
-    assert where(found) == ((MAIN,), (MAIN,))
-    assert found.fits
-    assert loaded(found) == {MAIN: need(5).total + SMALL.total}
-
-
 def test_a_card_takes_all_layers_of_both_and_main_memory_what_stays_there() -> None:
     big = need(18)
     found = plan(big, SMALL, (card(), main()))
@@ -142,19 +155,6 @@ def test_every_part_counts_and_so_does_the_reserve() -> None:
     for part in ("weights", "kv", "compute", "host"):
         more = replace(exact, **{part: getattr(exact, part) + 100 * GB})
         assert not plan(more, None, (card(gigabytes=room / GB + 0.81), main())).fits, part
-
-
-def test_the_draft_goes_to_the_next_card_where_the_first_has_no_room() -> None:
-    found = plan(need(21), need(3), (card("CUDA0"), card("CUDA1", 8), main()))
-
-    assert where(found) == (("CUDA0",), ("CUDA1",))
-    assert found.fits
-
-
-def test_the_target_goes_whole_on_the_card_that_has_room() -> None:
-    found = plan(need(30), SMALL, (card("CUDA0"), card("CUDA1", 48), main()))
-
-    assert where(found) == (("CUDA1",), ("CUDA0",))
 
 
 def test_a_large_target_is_split_and_its_draft_is_not() -> None:
@@ -202,13 +202,6 @@ def test_in_part_the_output_is_on_the_last_card_too() -> None:
     assert found["CUDA1"] == pytest.approx(3 * 61 * GB / 63 + 2 * GB + GB / 10)
 
 
-def test_an_integrated_one_is_not_preferred_to_a_card_though_it_has_more_memory() -> None:
-    rooms = (shared(64), card(gigabytes=8), main(64))
-
-    assert [room.name for room in fast_devices(rooms)] == ["CUDA0"]
-    assert where(plan(need(5), SMALL, rooms)) == (("CUDA0",), ("CUDA0",))
-
-
 def test_an_integrated_one_takes_of_main_memory() -> None:
     found = plan(need(20), SMALL, (shared(32), main(32)))
     assert where(found) == (("Vulkan1",), ("Vulkan1",))
@@ -244,9 +237,6 @@ def test_one_card_under_two_backends_is_counted_once() -> None:
 def test_requests_are_kept() -> None:
     rooms = (card("CUDA0"), card("CUDA1"), main())
 
-    assert where(plan(need(5), SMALL, rooms, PlacementRequest(devices=("cuda1",)))) == (("CUDA1",), ("CUDA1",))
-    assert where(plan(need(5), SMALL, rooms, PlacementRequest(draft_device=MAIN))) == (("CUDA0",), (MAIN,))
-    assert where(plan(need(5), SMALL, rooms, PlacementRequest(devices=(MAIN,)))) == ((MAIN,), (MAIN,))
     split = plan(need(5), None, rooms, PlacementRequest(tensor_split=(3, 1)))
     assert (split.target.devices, split.target.tensor_split) == (("CUDA0", "CUDA1"), (3, 1))
     half = plan(need(5), None, rooms, PlacementRequest(gpu_layers=22))
