@@ -44,23 +44,28 @@ def update_often(machine: Machine, chosen: CpuYield, n: int, others: float) -> i
     return chosen.n_threads
 
 
-def test_an_idle_machine_uses_all_threads() -> None:
-    machine = Machine(8)
-    assert update_often(machine, machine.cpu_yield(8), 20, others=0.3) == 8
-    assert machine.applied == []
-
-
 @pytest.mark.parametrize(
-    ("others", "left"),
-    # A program that could use a whole CPU gets half of one, or two thirds, while the threads use all of them.
-    [(0.5, 7), (0.67, 7), (1.0, 7), (2.0, 6), (8.0, 1)],
+    ("n_cpus", "others", "left"),
+    [
+        (8, 0.3, 8),
+        # A program that could use a whole CPU gets half of one, or two thirds, while the threads use all of them.
+        (8, 0.5, 7),
+        (8, 0.67, 7),
+        (8, 1.0, 7),
+        (8, 2.0, 6),
+        (8, 8.0, 1),
+        # Other programs use the idle CPUs first.
+        (16, 6.0, 8),
+        (16, 10.0, 6),
+    ],
 )
-def test_threads_yield_to_other_programs_and_return_when_they_end(others: float, left: int) -> None:
-    machine = Machine(8)
+def test_threads_yield_to_other_programs_and_return_when_they_end(n_cpus: int, others: float, left: int) -> None:
+    machine = Machine(n_cpus)
     chosen = machine.cpu_yield(8)
-    assert update_often(machine, chosen, 4, others) == left
-    assert update_often(machine, chosen, 4, others=0.0) == 8
-    assert machine.applied[-1] == 8
+    assert update_often(machine, chosen, 5, others) == left
+    assert machine.applied[:3] == ([4, 2, 1] if left == 1 else machine.applied[:3]), "half the difference each time"
+    assert update_often(machine, chosen, 5, others=0.0) == 8
+    assert machine.applied[-1:] == [8] * (left < 8)
 
 
 def test_other_programs_are_noticed_within_a_step() -> None:
@@ -81,18 +86,6 @@ def test_threads_that_the_user_set_are_kept() -> None:
     fixed = CpuYield(machine.applied.append, 4, 4, lambda: machine.others, lambda: machine.now, least=4)
     assert update_often(machine, fixed, 4, others=4.0) == 4
     assert fixed.is_contended()
-
-
-def test_each_update_moves_half_the_difference() -> None:
-    machine = Machine(8)
-    update_often(machine, machine.cpu_yield(8), 4, others=8.0)
-    assert machine.applied == [4, 2, 1]
-
-
-def test_other_programs_use_the_idle_cpus_first() -> None:
-    machine = Machine(16)
-    assert update_often(machine, machine.cpu_yield(8), 5, others=6.0) == 8
-    assert update_often(machine, machine.cpu_yield(8), 5, others=10.0) == 6
 
 
 def test_two_programs_that_yield_to_each_other_do_not_oscillate() -> None:
@@ -145,23 +138,8 @@ def test_cpu_seconds_of_other_programs_are_readable() -> None:
     assert others_seconds() > before - 1.0
 
 
-class FakeClocks:
-    """Wall time, CPU time of this process, and whether other programs compete."""
-
-    def __init__(self) -> None:
-        self.wall = self.cpu = 0
-        self.contended = False
-
-    def clock(self, n_threads: int) -> WorkClock:
-        return WorkClock(lambda: self.wall, lambda: self.cpu, n_threads, lambda: self.contended)
-
-    def spend(self, wall: int, cpu: int) -> None:
-        self.wall += wall
-        self.cpu += cpu
-
-
 @pytest.mark.parametrize(
-    ("contended", "cpu", "worked"),
+    ("is_contended", "cpu", "worked"),
     [
         (False, 40, 100),
         # Two threads that computed for 20 of 100 each.
@@ -170,22 +148,8 @@ class FakeClocks:
         (True, 300, 100),
     ],
 )
-def test_a_step_counts_the_cpu_time_per_thread_while_others_compete(contended: bool, cpu: int, worked: int) -> None:
-    machine = FakeClocks()
-    clock = machine.clock(2)
-    machine.contended = contended
-    machine.spend(100, cpu)
+def test_a_step_counts_the_cpu_time_per_thread_while_others_compete(is_contended: bool, cpu: int, worked: int) -> None:
+    wall, cpus, contended = iter((0, 100, 200)), iter((0, cpu, cpu + 100)), iter((is_contended, False))
+    clock = WorkClock(lambda: next(wall), lambda: next(cpus), 2, lambda: next(contended))
     assert clock() == worked
-
-
-def test_the_clock_is_continuous_when_the_load_changes() -> None:
-    machine = FakeClocks()
-    clock = machine.clock(1)
-    machine.spend(100, 100)
-    assert clock() == 100
-    machine.contended = True
-    machine.spend(1000, 100)
-    assert clock() == 200
-    machine.contended = False
-    machine.spend(100, 100)
-    assert clock() == 300
+    assert clock() == worked + 100, "the clock goes on when the load ends"

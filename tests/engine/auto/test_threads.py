@@ -49,53 +49,38 @@ def measured(machine: Machine, candidates: Sequence[int]) -> tuple[ThreadTimes, 
 # Measuring
 
 
-def test_single_tokens_and_prompts_have_separate_best_numbers() -> None:
-    machine = Machine({4: 120, 8: 100, 16: 150}, {4: 40, 8: 22, 16: 12})
+@pytest.mark.parametrize(
+    ("single", "prompt", "slow", "best"),
+    [
+        pytest.param({4: 120, 8: 100, 16: 150}, {4: 40, 8: 22, 16: 12}, (), Threads(8, 16), id="separate numbers"),
+        # All batches with 8 threads in the first round are slow.
+        pytest.param({4: 120, 8: 100}, {4: 40, 8: 22}, range(6, 11), Threads(8, 8), id="one slow moment"),
+        pytest.param({2: 102, 8: 100}, {2: 110, 8: 100}, (), Threads(2, 8), id="fewer if more gain nothing"),
+    ],
+)
+def test_the_fastest_numbers_are_found(
+    single: dict[int, int], prompt: dict[int, int], slow: Sequence[int], best: Threads
+) -> None:
+    machine = Machine(single, prompt, slow)
+    times, shares = measured(machine, tuple(single))
 
-    times, shares = measured(machine, (4, 8, 16))
-
-    assert times.best == Threads(generation=8, prompt=16)
-    assert (times.generation[4], times.prompt[16]) == (120, 12)
+    assert times.best == best
+    assert (times.generation, times.prompt) == (single, prompt)
+    assert machine.used[: 2 * len(single)] == [*single] * 2, "the candidates take turns"
     assert shares[-1] == 1
     assert shares == sorted(shares)
 
 
-def test_single_tokens_follow_each_other_and_prompts_start_empty() -> None:
-    machine, text = Machine({2: 100}, {2: 10}), list(range(40))
+@pytest.mark.parametrize(("single_ns", "n_prompt"), [(100, 40), (500_000_000, 32)], ids=["fast", "slow"])
+def test_single_tokens_follow_each_other_and_prompts_start_empty(single_ns: int, n_prompt: int) -> None:
+    machine, text = Machine({2: single_ns}, {2: 10}), list(range(40))
 
     for _ in measure_threads(TokenCache(machine), text, machine.use, (2,), lambda: machine.now):
         pass
 
     singles = [(token,) for token in range(5)]
-    assert machine.batches == [*singles, *singles, *singles, *[tuple(text)] * 3]
-    assert machine.longest == len(text)
-
-
-def test_one_slow_moment_does_not_decide() -> None:
-    # All batches with 8 threads in the first round are slow.
-    times, _ = measured(Machine({4: 120, 8: 100}, {4: 40, 8: 22}, slow=range(6, 11)), (4, 8))
-
-    assert times.best == Threads(8, 8)
-
-
-def test_fewer_threads_are_chosen_if_more_gain_nothing() -> None:
-    times, _ = measured(Machine({2: 102, 8: 100}, {2: 110, 8: 100}), (2, 8))
-
-    assert times.best == Threads(generation=2, prompt=8)
-
-
-def test_the_candidates_take_turns() -> None:
-    machine = Machine({1: 9, 2: 9}, {1: 9, 2: 9})
-    measured(machine, (1, 2))
-
-    assert machine.used[:4] == [1, 2, 1, 2]
-
-
-def test_a_slow_machine_reads_a_shorter_prompt() -> None:
-    machine = Machine({1: 500_000_000}, {1: 1})
-    measured(machine, (1,))
-
-    assert {len(batch) for batch in machine.batches} == {1, 32}
+    assert machine.batches == [*singles, *singles, *singles, *[tuple(text[:n_prompt])] * 3]
+    assert machine.longest == n_prompt
 
 
 def test_the_measurement_can_be_cancelled() -> None:
