@@ -1,8 +1,11 @@
 """Reasoning and answers of every family of reasoning models, with marks as tokens or as text."""
 
+from typing import Any
+
 import pytest
 
 from app.engine.text.reasoning import THINK, AnswerPart, ReasoningMarkup
+from app.engine.text.segments import text_of
 from app.engine.text.stream import TextStream
 from app.llama.reasoning_markup import markup_of
 
@@ -44,11 +47,9 @@ class Vocabulary:
             return bytes([token - len(names)])
         return names[token].encode() if self._shown else b""
 
-    def read(
-        self, markup: ReasoningMarkup, *parts: str, part: AnswerPart = AnswerPart.START, stops: tuple[str, ...] = ()
-    ) -> tuple[str, str]:
+    def read(self, markup: ReasoningMarkup, *parts: str, stops: tuple[str, ...] = (), **how: Any) -> tuple[str, str]:
         """Return the reasoning and the answer."""
-        stream = TextStream(stops, markup=markup.with_tokens(self.ids), part=part)
+        stream = TextStream(stops, markup=markup.with_tokens(self.ids), **how)
         segments = [s for token in self.tokens(*parts) for s in stream.push(self.piece(token), None, token)]
         segments += stream.flush()
         reasoning, text = ("".join(s.text for s in segments if s.reasoning is which) for which in (True, False))
@@ -124,6 +125,31 @@ def test_reasoning_and_answer_are_separated(
     vocabulary: Vocabulary, markup: ReasoningMarkup, parts: tuple[str, ...], reasoning: str, text: str
 ) -> None:
     assert vocabulary.read(markup, *parts) == (reasoning, text)
+
+
+@pytest.mark.parametrize(
+    ("how", "source", "reasoning", "answer"),
+    [
+        pytest.param({}, "<think>\nSee < 5.\n</think>\n\nThe answer <b>.", "See < 5.\n", "The answer <b>.", id="both"),
+        pytest.param({"part": AnswerPart.THINKING}, "Hmm.</think>Yes.", "Hmm.", "Yes.", id="begun in the prompt"),
+        pytest.param({}, "Write <think> tags.", "", "Write <think> tags.", id="mark in the answer"),
+        pytest.param({}, "\n<think>x</think>y", "x", "y", id="space before the reasoning"),
+        pytest.param({}, "<think>a</think>b<think>c", "a", "b<think>c", id="second mark"),
+        pytest.param({"part": AnswerPart.ANSWER}, "\n\n<think>x", "", "\n\n<think>x", id="continued answer"),
+        pytest.param(
+            {"part": AnswerPart.THINKING, "begun": True}, " a</think>\n\nYes", " a", "Yes", id="continued reasoning"
+        ),
+        pytest.param({}, "\n" * 200 + "<think>a</think>b", "a", "b", id="long space"),
+        pytest.param({}, "\n" * 201 + "<think>a", "", "\n" * 201 + "<think>a", id="too long a space"),
+    ],
+)
+def test_marks_that_are_text_are_found_at_any_token_borders(
+    how: dict[str, Any], source: str, reasoning: str, answer: str
+) -> None:
+    assert SPELLED.read(THINK, source, **how) == (reasoning, answer)
+    stream = TextStream(**how)
+    segments = stream.push(source.encode()) + stream.flush()
+    assert [text_of(s for s in segments if s.reasoning is which) for which in (True, False)] == [reasoning, answer]
 
 
 @pytest.mark.parametrize(
