@@ -35,17 +35,6 @@ class TestTrial:
             trial.observe_step(advantage)
         assert trial.on is on
 
-    def test_a_probe_lasts_until_it_lost_the_stake(self) -> None:
-        trial = self.off()
-        trial.observe_undrafted(Trial.FIRST_GAP)
-        n_steps = 0
-        while trial.allows_step():
-            trial.observe_step(-0.1)
-            n_steps += 1
-
-        assert n_steps == 3
-        assert not trial.on
-
     def test_each_lost_probe_doubles_the_gap(self) -> None:
         trial = self.off()
         gaps = []
@@ -60,20 +49,20 @@ class TestTrial:
 
         assert gaps == [16, 32, 64, 128, 256]
 
-    def test_a_new_answer_starts_with_a_probe(self) -> None:
+    @pytest.mark.parametrize(
+        ("advantages", "on", "waits"),
+        [([0.1], True, False), ([0.0], False, False), ([-0.3], False, True), ([-0.1] * 3, False, True)],
+    )
+    def test_a_probe_ends_with_any_gain_or_with_the_stake_lost(
+        self, advantages: list[float], on: bool, waits: bool
+    ) -> None:
         trial = self.off()
         assert not trial.allows_step()
+        # A new answer starts with a probe.
         trial.begin()
-
-        assert trial.allows_step()
-
-    @pytest.mark.parametrize(
-        ("advantage", "on", "waits"), [(0.1, True, False), (0.0, False, False), (-0.3, False, True)]
-    )
-    def test_a_probe_ends_with_any_gain_or_with_the_stake_lost(self, advantage: float, on: bool, waits: bool) -> None:
-        trial = self.off()
-        trial.observe_undrafted(Trial.FIRST_GAP)
-        trial.observe_step(advantage)
+        for advantage in advantages:
+            assert trial.allows_step()
+            trial.observe_step(advantage)
 
         assert (trial.on, not trial.allows_step()) == (on, waits)
 
@@ -90,22 +79,16 @@ class TestLedger:
         ledger = Ledger()
         while not ledger.blocked:
             ledger.observe(1, 2.0, 1.0, drafted=True)
+        assert ledger.allows_any, "n-gram drafts have a reserve"
+        for _ in range(round(Ledger.RESERVE)):
+            ledger.observe(1, 2.0, 1.0, drafted=True)
+        assert not ledger.allows_any
         tokens = 0
         while ledger.blocked:
             ledger.observe(1, 1.0, 1.0, drafted=False)
             tokens += 1
 
-        assert tokens >= (Ledger.PROBE - 1.0) / Ledger.INTEREST
-
-    def test_ngram_drafts_have_a_reserve(self) -> None:
-        ledger = Ledger()
-        while not ledger.blocked:
-            ledger.observe(1, 2.0, 1.0, drafted=True)
-
-        assert ledger.allows_any
-        for _ in range(round(Ledger.RESERVE)):
-            ledger.observe(1, 2.0, 1.0, drafted=True)
-        assert not ledger.allows_any
+        assert tokens >= (Ledger.PROBE + Ledger.RESERVE - 1.0) / Ledger.INTEREST
 
     def test_gains_and_losses_change_the_wealth_of_ngram_drafts(self) -> None:
         ledger = Ledger()
@@ -137,20 +120,13 @@ class TestLedger:
                     spent_after - spent_before <= n * (1 + Ledger.INTEREST) + Ledger.CAP + Ledger.RESERVE + worst + 1e-9
                 )
 
-    def test_an_answer_after_large_losses_may_lose_little(self) -> None:
+    @pytest.mark.parametrize(("tokens", "cost", "balance"), [(1, 50.0, Ledger.REFILL), (20, 1.0, Ledger.START)])
+    def test_the_balance_of_a_new_answer_is_limited_both_ways(self, tokens: int, cost: float, balance: float) -> None:
         ledger = Ledger()
-        ledger.observe(1, 50.0, 1.0, drafted=True)
+        ledger.observe(tokens, cost, 1.0, drafted=True)
         ledger.begin()
 
-        assert not ledger.blocked
-        assert ledger.balance == pytest.approx(Ledger.REFILL)
-
-    def test_gains_of_one_answer_cannot_be_lost_in_the_next(self) -> None:
-        ledger = Ledger()
-        ledger.observe(20, 1.0, 1.0, drafted=True)
-        ledger.begin()
-
-        assert ledger.balance == pytest.approx(Ledger.START)
+        assert (ledger.blocked, ledger.balance) == (False, pytest.approx(balance))
 
 
 SINGLE = 10e6
@@ -162,16 +138,21 @@ def products(probability: float, n: int) -> list[float]:
     return [probability**depth for depth in range(1, n + 1)]
 
 
-def test_a_draft_is_as_long_as_each_token_is_worth_its_cost() -> None:
-    value, n = RULE.best_submission(products(0.5, 16))
-
-    # 0.5**4 is more than a twentieth, 0.5**5 less.
-    assert n == 4
-    assert value == pytest.approx(0.5 + 0.25 + 0.125 + 0.0625 - 4 * 0.05)
-
-
-def test_an_unlikely_draft_is_not_submitted() -> None:
-    assert RULE.best_submission(products(0.04, 16)) == (0.0, 0)
+@pytest.mark.parametrize(
+    ("drafted", "wealth", "value", "n"),
+    [
+        # 0.5**4 is more than a twentieth, 0.5**5 less.
+        pytest.param(products(0.5, 16), math.inf, 0.5 + 0.25 + 0.125 + 0.0625 - 4 * 0.05, 4, id="worth its cost"),
+        pytest.param(products(0.04, 16), math.inf, 0.0, 0, id="unlikely"),
+        pytest.param([1.0] * 62, 0.01, 62 - 62 * 0.05, 62, id="certain tokens need no wealth"),
+        # One token or two, equally likely: a variance of a quarter.
+        pytest.param([0.5], 2.0, 1.5 - 1.05 - 0.25 / 4, 1, id="variance over twice the wealth"),
+    ],
+)
+def test_the_most_valuable_part_of_a_draft_is_submitted(
+    drafted: list[float], wealth: float, value: float, n: int
+) -> None:
+    assert RULE.best_submission(drafted, wealth=wealth) == (pytest.approx(value), n)
 
 
 @pytest.mark.parametrize("probability", [0.3, 0.6, 0.8, 0.9])
@@ -180,18 +161,6 @@ def test_less_wealth_means_shorter_drafts(probability: float) -> None:
 
     assert lengths == sorted(lengths)
     assert lengths[0] < lengths[-1] == RULE.best_submission(products(probability, 62))[1]
-
-
-def test_certain_tokens_need_no_wealth() -> None:
-    assert RULE.best_submission([1.0] * 62, wealth=0.01)[1] == 62
-
-
-def test_the_value_falls_by_the_variance_over_twice_the_wealth() -> None:
-    value, n = RULE.best_submission([0.5], wealth=2.0)
-
-    # One token or two, equally likely: a variance of a quarter.
-    assert value == pytest.approx(1.5 - 1.05 - 0.25 / 4)
-    assert n == 1
 
 
 @pytest.mark.parametrize("drafted", [(), (0.9,), (0.9, 0.45)])
@@ -212,28 +181,26 @@ def test_the_lookahead_is_the_best_value_of_all_longer_drafts(
     assert rule.best_lookahead(drafted, survival, limit) == pytest.approx(max(values))
 
 
-def costs(further: float, draft: float) -> CostModel:
-    """Return costs of further tokens and of drafted ones, in single tokens."""
-    return CostModel(CostProfile({1: 10e6, 63: 10e6 * (1 + 62 * further)}, draft_ns=draft * 10e6))
+@pytest.mark.parametrize(
+    ("batch_ns", "draft_ns", "why"),
+    [
+        pytest.param({1: 10e6, 63: 630e6}, 3e6, "drafted token costs 2.3×", id="linear batches"),
+        pytest.param({1: 10e6, 63: 22.4e6}, 10e6, "so drafting cannot help", id="slow draft model"),
+        pytest.param(
+            {1: 1e6, 2: 1.95e6, 7: 6.4e6, 8: 6.3e6, 9: 9e6, 63: 65e6},
+            0.2e6,
+            "a step with 7 drafted tokens costs 7.7× one token here, so drafting cannot help",
+            id="the best batch size is named",
+        ),
+        pytest.param(
+            {1: 10e6, 2: 19e6, 3: 20e6, 4: 20e6, 8: 22e6, 63: 60e6}, 0.6e6, None, id="cheap fourth, expensive second"
+        ),
+    ],
+)
+def test_drafting_that_cannot_help_has_a_reason(batch_ns: dict[int, float], draft_ns: float, why: str | None) -> None:
+    found = impossibility(CostModel(CostProfile(batch_ns, draft_ns=draft_ns)), 0, 62)
+    assert found is None if why is None else why in (found or "")
 
 
-class TestImpossibility:
-    @pytest.mark.parametrize(
-        ("further", "draft"), [(1.0, 0.3), (0.02, 1.0)], ids=["linear batches", "slow draft model"]
-    )
-    def test_drafting_cannot_help_at_high_costs(self, further: float, draft: float) -> None:
-        assert impossibility(costs(further, draft), 0, 62)
-
-    def test_low_costs_allow_a_high_speedup(self) -> None:
-        assert ceiling(costs(0.02, 0.05), 0, 62, 0.5e6) > 5
-
-    def test_the_reason_names_the_best_batch_size(self) -> None:
-        model = CostModel(CostProfile({1: 1e6, 2: 1.95e6, 7: 6.4e6, 8: 6.3e6, 9: 9e6, 63: 65e6}, draft_ns=0.2e6))
-
-        why = "a step with 7 drafted tokens costs 7.7× one token here, so drafting cannot help"
-        assert impossibility(model, 0, 62) == why
-
-    def test_an_expensive_second_token_does_not_hide_a_cheap_fourth(self) -> None:
-        model = CostModel(CostProfile({1: 10e6, 2: 19e6, 3: 20e6, 4: 20e6, 8: 22e6, 63: 60e6}, draft_ns=0.6e6))
-
-        assert not impossibility(model, 0, 62)
+def test_low_costs_allow_a_high_speedup() -> None:
+    assert ceiling(CostModel(CostProfile({1: 10e6, 63: 22.4e6})), 0, 62, 0.5e6) > 5
