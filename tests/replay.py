@@ -10,7 +10,7 @@ from app.engine.cache import common_prefix
 from app.engine.draft_source import DraftSource, judged_draft
 from app.engine.fixed import FixedDrafting
 from app.engine.interfaces import AnswerStart, Cancelled, Clock, Judge, StepResult, Strategy
-from app.engine.ngram import NgramDrafter, NgramIndex
+from app.engine.ngram import NgramIndex
 from app.engine.sources import Source
 from app.engine.types import Draft, DraftParams
 from tests.recordings import Curve, Trace
@@ -97,7 +97,7 @@ class RecordedDraft(DraftSource):
 
 def chain(drafter: DraftSource | None, index: NgramIndex | None) -> list[DraftSource]:
     """Return the sources of a strategy; None for either that is off."""
-    return [source for source in (drafter, NgramDrafter(index) if index is not None else None) if source is not None]
+    return [source for source in (drafter, index) if source is not None]
 
 
 StrategyFactory = Callable[[DraftSource, Clock], Strategy]

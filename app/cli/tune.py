@@ -146,7 +146,7 @@ def _at_best(costs: CostModel, draft_ns: float) -> str:
     share, n = min(
         (share, n)
         for n in range(1, MAX_DRAFT + 1)
-        if (share := break_even(costs.target_ns(1, 0), costs.padded_ns(n + 1, 0) + start_ns, n, draft_ns)) is not None
+        if (share := break_even(costs.target_ns(1, 0), costs.target_ns(n + 1, 0) + start_ns, n, draft_ns)) is not None
     )
     best = times(ceiling(costs, 0, MAX_DRAFT, draft_ns))
     lowest = f"break-even {share:.0%} with {counted(n, 'drafted token')}"

@@ -225,7 +225,7 @@ class HiddenDrafter(DraftSource):
     def _proposals(self, tokens: Sequence[int], limit: int) -> Iterator[tuple[int, float]]:
         """Read the pending tokens, then yield drafted tokens; a block computes all of them at once."""
         head, n = self._head, len(tokens)
-        if head.at_once:
+        if self.kind.is_block:
             self._read_to(n - 1)
             head.block(n - 1, tokens[-1], limit)
             yield from map(head.drafted, range(limit))

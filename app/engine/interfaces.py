@@ -188,10 +188,6 @@ class HeadModel(NativeTimed, Protocol):
     def row_shift(self) -> int:
         """1 if position i takes token i and the target's row i - 1; 0 if it takes row i alone."""
 
-    @property
-    def at_once(self) -> bool:
-        """Whether one pass drafts all tokens (`block`), instead of one after the other (`draft_next`)."""
-
     def compute_rows(self, is_on: bool) -> None:
         """Set whether the target computes hidden rows; without them it is faster."""
 

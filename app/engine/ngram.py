@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, takewhile
 from typing import NamedTuple
 
@@ -17,7 +16,7 @@ from app.engine.cache import common_prefix
 from app.engine.draft_source import DraftSource
 from app.engine.interfaces import Cancelled, Judge
 from app.engine.sources import Source
-from app.engine.types import MIN_MATCH, Draft
+from app.engine.types import MIN_MATCH, NO_DRAFT, Draft
 
 MAX_MATCH = 64
 """Longest match that is counted, in tokens."""
@@ -27,21 +26,6 @@ _LONG_KEY = 6
 """Key length of the second chain: two tokens lead to too many matches in a long text."""
 
 _NONE = -1
-
-
-@dataclass(frozen=True, slots=True)
-class Continuation:
-    """The tokens that followed an earlier occurrence of the text's end, a match of at most `MAX_MATCH` tokens.
-
-    The support of each token is the length of the match up to it plus the votes of the other matches.
-    """
-
-    tokens: tuple[int, ...]
-    match_length: int
-    support: tuple[float, ...]
-
-
-NOTHING = Continuation((), 0, ())
 
 
 class _Chain:
@@ -131,13 +115,20 @@ class _Text:
         return n
 
 
-class NgramIndex:
-    """Index of a growing token sequence, and of other texts, for matches of at least `min_match` tokens.
+class NgramIndex(DraftSource):
+    """Propose the tokens that followed an earlier occurrence of the text's end.
 
-    The next turn of a conversation indexes only its new tokens.
+    This is an index of a growing token sequence, and of other texts, for matches of at least `min_match` tokens. The
+    next turn of a conversation indexes only its new tokens. The confidence of a token is its support: the length of
+    the match up to it plus the votes of the other matches.
+
+    Attributes:
+        match_length: Tokens of the last match, at most `MAX_MATCH`; 0 if there was none.
     """
 
     def __init__(self, min_match: int = MIN_MATCH) -> None:
+        super().__init__(Source.NGRAM)
+        self.match_length = 0
         self._min_match = min_match
         self._text = _Text(min_match)
         self._others: list[_Text] = []
@@ -172,23 +163,39 @@ class NgramIndex:
         """Append tokens."""
         self._text.grow(tokens)
 
-    def continuation(self, draft: Sequence[int], limit: int) -> Continuation:
+    @property
+    def reason(self) -> str:
+        return f"the last {self.match_length} tokens occurred before"
+
+    def begin(self, tokens: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
+        self.follow(tokens)
+        return iter(())
+
+    def accept(self, tokens: Sequence[int], n_accepted: int) -> None:
+        self.grow(tokens)
+
+    def draft(self, tokens: Sequence[int], limit: int, judge: Judge) -> Draft:
+        return self.continuation(tokens[len(self) :], limit)
+
+    def continuation(self, draft: Sequence[int], limit: int) -> Draft:
         """Return at most `limit` tokens that may follow the sequence and a draft, which is not added to it."""
+        self.match_length = 0
         tokens = self._text.tokens
         n_draft = min(len(draft), MAX_MATCH)
         past = [*tokens[max(0, len(tokens) - MAX_MATCH + n_draft) :], *draft[len(draft) - n_draft :]]
         if limit <= 0:
-            return NOTHING
+            return NO_DRAFT
         # Those in the sequence itself come first.
         matches = [match for text in (self._text, *self._others) for match in text.matches(past)]
         if not matches:
-            return NOTHING
+            return NO_DRAFT
         # Of equally long matches, the first one is the latest in the sequence itself.
         best = matches.pop(max(range(len(matches)), key=lambda i: matches[i].length))
         proposed = tuple(takewhile(_is_text, self._after(best, draft, limit)))
         if not proposed:
-            return NOTHING
-        return Continuation(proposed, best.length, _support(proposed, best.length, matches))
+            return NO_DRAFT
+        self.match_length = best.length
+        return Draft.of(self.kind, proposed, _support(proposed, best.length, matches))
 
     def _after(self, match: _Match, draft: Sequence[int], limit: int) -> Sequence[int]:
         """Return the tokens after a match; continue periodically if the text repeats itself up to its end."""
@@ -199,31 +206,6 @@ class NgramIndex:
         if match.length < len(period):
             return after
         return [period[i % len(period)] for i in range(limit)]
-
-
-class NgramDrafter(DraftSource):
-    """Propose the continuation that an index finds; the confidence of a token is its support."""
-
-    def __init__(self, index: NgramIndex) -> None:
-        super().__init__(Source.NGRAM)
-        self.index = index
-        self._match_length = 0
-
-    @property
-    def reason(self) -> str:
-        return f"the last {self._match_length} tokens occurred before"
-
-    def begin(self, tokens: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
-        self.index.follow(tokens)
-        return iter(())
-
-    def draft(self, tokens: Sequence[int], limit: int, judge: Judge) -> Draft:
-        found = self.index.continuation(tokens[len(self.index) :], limit)
-        self._match_length = found.match_length
-        return Draft.of(self.kind, found.tokens, found.support)
-
-    def accept(self, tokens: Sequence[int], n_accepted: int) -> None:
-        self.index.grow(tokens)
 
 
 def _is_text(token: int) -> bool:

@@ -18,7 +18,6 @@ from app.engine.events import DraftLost, PromptProgress, Step, StepDetails, Toke
 from app.engine.fixed import FixedDrafting, NoDrafting
 from app.engine.generator import Generator, Request
 from app.engine.interfaces import UNCONTROLLED, Clock, Controls, Strategy
-from app.engine.ngram import NgramDrafter
 from app.engine.sources import Source
 from app.engine.stats import GenerationStats
 from app.engine.text.call_reader import CallSegments
@@ -237,7 +236,7 @@ def _strategy(pair: LoadedPair, request: AnswerRequest, clock: Clock) -> Strateg
         if Source.NGRAM in sources:
             pair.index.require(drafting.min_match)
             pair.index.set_other_texts(_tokens_of(pair, request.beside))
-            chain.append(NgramDrafter(pair.index))
+            chain.append(pair.index)
         return AutomaticDrafting(pair.memory, chain, clock)
     if isinstance(drafting, DraftParams) and drafter is not None:
         # Automatic drafting does not learn from fixed drafts.

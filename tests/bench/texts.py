@@ -32,7 +32,7 @@ def _judged(prompt: Sequence[int], text: Sequence[int]) -> Iterator[tuple[float,
     index.grow(text[:1])
     for position in range(1, len(text)):
         found = index.continuation((), _REACH)
-        for token, support, actual in zip(found.tokens, found.support, text[position:], strict=False):
+        for token, support, actual in zip(found.tokens, found.confidences, text[position:], strict=False):
             yield support, token == actual
             if token != actual:
                 break

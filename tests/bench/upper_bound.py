@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from app.engine.auto.cost_profile import MAX_BATCH, CostProfile, envelope, expand
+from app.engine.auto.cost_profile import MAX_BATCH, CostProfile, expand
 from app.engine.cache import TokenCache, common_prefix
 from app.engine.ngram import NgramIndex
 from app.engine.probability import most_probable
@@ -38,7 +38,9 @@ def least_cost(n_prompt: int, matches: Sequence[int], looked_up: Sequence[int] |
         room = min(n_text - t - 1, profile.max_batch - 1)
         n_past = n_prompt + t - 1
         line = [cost + n_past * added for cost, added in zip(costs, context, strict=True)]
-        padded = envelope(line[: profile.max_batch + 1])
+        # A batch can be padded to a larger, cheaper size.
+        line = line[: profile.max_batch + 1]
+        padded = [min(line[size:]) for size in range(len(line))]
         best[t] = min(
             m * profile.draft_ns + padded[n + 1] + best[t + n + 1]
             for m in range(min(matches[t - 1], room) + 1)

@@ -43,7 +43,6 @@ class FakeHead:
 
     def __init__(self, target: FakeModel, *, at_once: bool) -> None:
         self._target = target
-        self.at_once = at_once
         self.row_shift = 0 if at_once else 1
         self.memory: dict[int, tuple[int, float]] = {}
         self.first = 0
@@ -103,7 +102,8 @@ class Rig:
         self.model.can_truncate, self.model.n_snapshots = can_truncate, 7
         self.target = TokenCache(self.model)
         self.head = FakeHead(self.model, at_once=at_once)
-        self.drafter = HiddenDrafter(Source.MTP, self.target, self.head, lambda token: token == END)
+        kind = Source.DFLASH if at_once else Source.MTP
+        self.drafter = HiddenDrafter(kind, self.target, self.head, lambda token: token == END)
         self.lost: list[str] = []
 
     def answer(self, prompt: Sequence[int], n: int, right: float | None) -> list[int]:
@@ -127,7 +127,7 @@ class _Mixed(FixedDrafting):
         for token in draft.tokens:
             best = max(self._model.rule(tokens).items(), key=lambda one: one[1])[0]
             tokens.append(best if self._random.random() < self._right else token)
-        return Draft.of(Source.MTP, tokens[len(sequence) :], draft.confidences)
+        return Draft.of(self._source.kind, tokens[len(sequence) :], draft.confidences)
 
 
 @pytest.fixture(params=[False, True], ids=["chain", "block"])

@@ -8,7 +8,7 @@ from app.engine.auto.cost_profile import CostProfile
 from app.engine.auto.curve import CostModel
 from app.engine.fixed import NEVER_MEASURED, FixedDrafting
 from app.engine.interfaces import AnswerStart, Clock, StepResult
-from app.engine.ngram import NgramDrafter, NgramIndex
+from app.engine.ngram import NgramIndex
 from app.engine.sources import Source
 from app.engine.types import Draft, DraftParams, SamplingParams
 from app.worker.events import Finished
@@ -114,7 +114,7 @@ def test_no_draft_is_made_if_there_is_no_room_for_n_min() -> None:
 
 
 def test_n_grams_draft_like_any_other_source() -> None:
-    strategy, text = FixedDrafting(NgramDrafter(NgramIndex()), DraftParams(3, 0, 0.0)), [1, 2, 3, 4, 5, 1, 2]
+    strategy, text = FixedDrafting(NgramIndex(), DraftParams(3, 0, 0.0)), [1, 2, 3, 4, 5, 1, 2]
     assert list(strategy.begin(AnswerStart(text, 60), lambda: False)) == []
     first = strategy.propose(text, 8)
     strategy.observe(StepResult(len(text) - 1, first, (3,), 0, 2000, 400))

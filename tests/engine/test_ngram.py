@@ -48,14 +48,16 @@ def with_others(own: tuple[int, ...], *others: tuple[int, ...]) -> NgramIndex:
 def test_a_match_is_continued(
     texts: list[tuple[int, ...]], draft: tuple[int, ...], limit: int, tokens: tuple[int, ...], match_length: int
 ) -> None:
-    found = with_others(*texts).continuation(draft, limit)
-    assert (found.tokens, found.match_length) == (tokens, match_length)
+    own = with_others(*texts)
+    assert (own.continuation(draft, limit).tokens, own.match_length) == (tokens, match_length)
 
 
 def test_a_match_counts_at_most_max_match_tokens() -> None:
     past = list(range(100, 100 + MAX_MATCH + 20))
+    repeated = index(*past, 7, *past)
+    repeated.continuation((), 1)
 
-    assert index(*past, 7, *past).continuation((), 1).match_length == MAX_MATCH
+    assert repeated.match_length == MAX_MATCH
 
 
 @given(TOKENS, TOKENS)
@@ -73,14 +75,16 @@ def test_matches_with_the_same_continuation_add_support() -> None:
     found = index(1, 2, 5, 6, 9, 1, 2, 5, 7, 8, 1, 2).continuation((), 2)
 
     assert found.tokens == (5, 7)
-    assert found.support == (4, 1), "both continue with 5; the longer match with 7, the other with 6"
+    assert found.confidences == (4, 1), "both continue with 5; the longer match with 7, the other with 6"
 
 
 def test_a_long_match_is_found_before_many_short_ones() -> None:
     phrase = (10, 11, 12, 13, 14, 1, 2)
     noise = [token for other in range(3 * MAX_CANDIDATES) for token in (20 + other, 1, 2, 3)]
 
-    assert index(*phrase, 7, *noise, *phrase).continuation((), 1).match_length == len(phrase)
+    repeated = index(*phrase, 7, *noise, *phrase)
+    repeated.continuation((), 1)
+    assert repeated.match_length == len(phrase)
 
 
 @given(TOKENS, st.lists(st.integers(0, 3), max_size=4))
@@ -96,11 +100,11 @@ def test_every_match_votes_with_its_length(tokens: list[int], draft: list[int]) 
     lengths = {at: length_at(at) for at in range(MIN_MATCH, len(tokens)) if length_at(at) >= MIN_MATCH}
     # The end of the text counts as a candidate, too.
     assume(len(lengths) < MAX_CANDIDATES)
-    found = index(*tokens).continuation(draft, 4)
+    indexed = index(*tokens)
+    found, own = indexed.continuation(draft, 4), indexed.match_length
 
-    assert found.match_length == max(lengths.values(), default=0)
-    own = found.match_length
-    for depth, (token, support) in enumerate(zip(found.tokens, found.support, strict=True)):
+    assert own == (max(lengths.values(), default=0))
+    for depth, (token, support) in enumerate(zip(found.tokens, found.confidences, strict=True)):
         agreed = [at for at in lengths if tokens[at : at + depth] == list(found.tokens[:depth])]
         votes = [(tokens[at + depth], lengths[at]) for at in agreed if at + depth < len(tokens)]
         expected = sum(length if other == token else -length for other, length in votes)
@@ -122,7 +126,7 @@ def test_of_equal_matches_the_own_text_wins_and_others_vote() -> None:
     found = with_others((1, 2, 3, 9, 1, 2), (1, 2, 3, 4), (1, 2, 6)).continuation((), 2)
 
     assert found.tokens == (3, 9)
-    assert found.support == (2 + 2 - 2, 2 + 1 - 2)
+    assert found.confidences == (2 + 2 - 2, 2 + 1 - 2)
 
 
 def test_new_other_texts_replace_the_old_ones() -> None:
@@ -135,4 +139,4 @@ def test_new_other_texts_replace_the_old_ones() -> None:
 
 
 def test_a_match_that_reaches_the_end_of_its_text_does_not_vote_against() -> None:
-    assert with_others((1, 2, 3, 9, 1, 2), (1, 2, 3)).continuation((), 2).support == (2 + 2, 3)
+    assert with_others((1, 2, 3, 9, 1, 2), (1, 2, 3)).continuation((), 2).confidences == (2 + 2, 3)

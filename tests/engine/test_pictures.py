@@ -8,8 +8,9 @@ import pytest
 
 from app.core.errors import Interrupted
 from app.engine.cache import TokenCache
-from app.engine.ngram import NOTHING, NgramIndex
+from app.engine.ngram import NgramIndex
 from app.engine.pictures import begins_picture, part_end, picture_at, picture_ids, skipped_positions, whole_pictures
+from app.engine.types import NO_DRAFT
 from app.engine.vocab_compatibility import replace_unknown
 from tests.fakes import FakeModel, mixing
 
@@ -55,7 +56,7 @@ def test_n_gram_drafts_end_before_a_picture() -> None:
     index = NgramIndex(2)
     index.follow([1, 2, 3, 4, *run("a"), 9, 2, 3])
     assert index.continuation((), 6).tokens == (4,)
-    assert index.continuation((4,), 6) is NOTHING
+    assert index.continuation((4,), 6) == NO_DRAFT
 
 
 def test_a_draft_model_reads_other_tokens_in_place_of_a_picture() -> None:

@@ -18,7 +18,6 @@ from app.engine.draft_source import DraftSource
 from app.engine.events import DraftLost, PromptProgress, Step
 from app.engine.fixed import FixedDrafting, NoDrafting
 from app.engine.generator import Generator, Request
-from app.engine.ngram import NgramDrafter
 from app.engine.prompt_cache import PromptCache
 from app.engine.types import AutoDraft, DraftParams, SamplingParams
 from app.llama import draft_slot, projector, projector_loading
@@ -139,7 +138,7 @@ def test_greedy_text_after_a_picture_equals_no_draft(draft: str, new_pair: NewPa
     name, write_draft = DRAFTS[draft]
     pair = new_pair(name, write_draft, mtp=draft == "hybrid-mtp")
     prompt = prompt_of(pair, QUESTION, pictures=[a_picture(name)])
-    drafter = pair.drafter or NgramDrafter(pair.index)
+    drafter = pair.drafter or pair.index
     plain = answer(pair, prompt)
     pair.target.rollback(0)
 

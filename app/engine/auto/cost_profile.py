@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -51,11 +51,3 @@ def expand(costs: Mapping[int, float], n: int) -> list[float]:
     slope = (costs[largest] - costs[known[0]]) / (largest - known[0]) if largest > known[0] else costs[largest]
     out += [costs[largest] + i * max(0.0, slope) for i in range(n + 1 - largest)]
     return out[: n + 1]
-
-
-def envelope(costs: Sequence[float]) -> list[float]:
-    """Return the cost of the cheapest batch of at least each size; index 0 is unused."""
-    out = list(costs)
-    for size in range(len(out) - 2, 0, -1):
-        out[size] = min(out[size], out[size + 1])
-    return out

@@ -17,7 +17,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from app.engine.auto.attribution import LARGE_RESIDUAL, STEEPNESS_RETURN, Attribution, guess
-from app.engine.auto.cost_profile import CONTEXT_BATCH_SIZES, MAX_BATCH, CostProfile, envelope, expand
+from app.engine.auto.cost_profile import CONTEXT_BATCH_SIZES, MAX_BATCH, CostProfile, expand
 from app.engine.stats import FEWEST_READ
 from app.engine.types import MAX_DRAFT
 
@@ -53,7 +53,6 @@ class CostModel:
     _context: list[float] = field(default_factory=list)
     _line: list[float] = field(default_factory=list)
     """The same over `_line_n_past` cached tokens; -1 if it must be computed again."""
-    _padded: list[float] = field(default_factory=list)
     _line_n_past: int = -1
     _last_share: float = 1.0
     _attribution: Attribution = field(init=False)
@@ -80,34 +79,16 @@ class CostModel:
             return self.scale * self._line[batch_size]
         return self.scale * (self._steepened(self._table[batch_size]) + self._context_ns(batch_size, n_past))
 
-    def batches_ns(self, largest: int, n_past: int) -> list[float]:
-        """Return `target_ns` of each batch size up to `largest`; index 0 is unused."""
-        scale = self.scale
-        return [scale * ns for ns in self._line_to(largest, n_past)[: largest + 1]]
-
-    def _line_to(self, largest: int, n_past: int) -> list[float]:
-        """Return the unscaled costs of batch sizes up to at least `largest`, cached until something is learned."""
+    def batches_ns(self, largest: int, n_past: int, smallest: int = 0) -> list[float]:
+        """Return `target_ns` of each batch size from `smallest` to `largest`; that of size 0 is meaningless."""
+        # The unscaled costs are cached until something is learned.
         if n_past != self._line_n_past:
-            self._line, self._padded, self._line_n_past = [], [], n_past
+            self._line, self._line_n_past = [], n_past
         line = self._line
         for size in range(len(line), largest + 1):
             line.append(self._steepened(self._table[size]) + self._context_ns(size, n_past))
-        return line
-
-    def padded_ns(self, batch_size: int, n_past: int) -> float:
-        """Return the cost of the cheapest batch of at least this size: a batch can be padded."""
-        return self.scale * self._padded_line(n_past)[batch_size]
-
-    def padded_batches_ns(self, smallest: int, largest: int, n_past: int) -> list[float]:
-        """Return `padded_ns` of each batch size from `smallest` to `largest`."""
         scale = self.scale
-        return [scale * ns for ns in self._padded_line(n_past)[smallest : largest + 1]]
-
-    def _padded_line(self, n_past: int) -> list[float]:
-        line = self._line_to(MAX_BATCH, n_past)
-        if not self._padded:
-            self._padded = envelope(line)
-        return self._padded
+        return [scale * ns for ns in line[smallest : largest + 1]]
 
     def draft_ns(self, n_past: int) -> float:
         """Return the expected time of a drafted token; context slows it by the same factor as a single token."""

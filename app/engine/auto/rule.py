@@ -69,7 +69,7 @@ class Rule:
         product = products[-1] if products else 1.0
         best, rate, draft_ns = float("-inf"), self.rate, self.costs.draft_ns(self.n_past)
         start_ns = 0.0 if products else self.costs.draft_start_ns(self.n_past)
-        batches = self.costs.padded_batches_ns(k + 2, k + 1 + min(LOOK_AHEAD, limit - k), self.n_past)
+        batches = self.costs.batches_ns(k + 1 + min(LOOK_AHEAD, limit - k), self.n_past, smallest=k + 2)
         for j, batch_ns in enumerate(batches, start=1):
             product *= survival
             tokens += product
@@ -82,8 +82,8 @@ def best_length(
 ) -> tuple[float, int, float]:
     """Return the best draft length at a constant acceptance a.
 
-    Maximizes (1 + a + ... + a^n) * T(1) / (T(n + 1) + n * draft + start) over n. T is the cheapest batch of at least
-    that size, `start` the fixed time per draft (0 if `draft_ns` is 0).
+    Maximizes (1 + a + ... + a^n) * T(1) / (T(n + 1) + n * draft + start) over n. `start` is the fixed time
+    per draft (0 if `draft_ns` is 0).
 
     Returns the speedup (below 1 if drafting loses), the length, and the time of a step in single tokens.
     """
@@ -93,7 +93,7 @@ def best_length(
     for n in range(1, n_max + 1):
         product *= acceptance
         tokens += product
-        step_cost = (costs.padded_ns(n + 1, n_past) + n * draft_ns + start_ns) / single
+        step_cost = (costs.target_ns(n + 1, n_past) + n * draft_ns + start_ns) / single
         steps.append((tokens / step_cost, n, step_cost))
     return max(steps, key=itemgetter(0))
 

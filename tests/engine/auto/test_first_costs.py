@@ -3,7 +3,7 @@
 import pytest
 
 from app.engine.auto.backlog import Backlog
-from app.engine.auto.cost_profile import envelope, expand
+from app.engine.auto.cost_profile import expand
 from app.engine.auto.curve import CostModel
 from app.engine.auto.first_costs import FirstCosts
 from app.engine.events import Step
@@ -83,10 +83,6 @@ def test_costs_between_measured_sizes_are_interpolated() -> None:
 
 def test_one_measured_size_is_enough() -> None:
     assert expand({1: 10.0}, 3) == [0.0, 10.0, 20.0, 30.0]
-
-
-def test_the_envelope_is_the_cheapest_batch_of_at_least_each_size() -> None:
-    assert envelope([0.0, 5.0, 9.0, 6.0, 4.0, 7.0])[1:] == [4.0, 4.0, 4.0, 4.0, 7.0]
 
 
 def backlog_of(n_prompt: int, *, gain: float, n_undrafted: int = 0) -> Backlog:
