@@ -1,15 +1,34 @@
 """HTTP servers on the loopback that record requests, redirect them, or have a certificate of nobody."""
 
-import ssl
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import IPv4Address
 from pathlib import Path
+from typing import Any
+
+import uvicorn
+from starlette.responses import Response
 
 _HOST = "127.0.0.1"
+
+
+@contextmanager
+def served(app: Any, certificate: Path | None = None, **options: Any) -> Iterator[str]:
+    """Serve an ASGI application in a thread of this process; yield the URL."""
+    listener = socket.create_server((_HOST, 0))
+    config = uvicorn.Config(app, log_level="critical", ws="none", ssl_certfile=certificate, **options)
+    runner = uvicorn.Server(config)
+    thread = threading.Thread(target=runner.run, args=([listener],), daemon=True)
+    thread.start()
+    try:
+        yield f"{'http' if certificate is None else 'https'}://{_HOST}:{listener.getsockname()[1]}"
+    finally:
+        runner.should_exit = runner.force_exit = True
+        thread.join()
+        listener.close()
 
 
 class Recorder:
@@ -23,44 +42,15 @@ class Recorder:
         self, moved_to: str | None = None, certificate: Path | None = None, status: int = 404, kind: str | None = None
     ) -> Iterator[str]:
         """Answer every request with a redirect, or with a status and a content type; yield the URL."""
-        requests = self.requests
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                requests.append((url, dict(self.headers)))
-                self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                self.send_response(status if moved_to is None else 307)
-                self.send_header("Content-Length", "0")
-                if kind is not None:
-                    self.send_header("Content-Type", kind)
-                if moved_to is not None:
-                    self.send_header("Location", moved_to)
-                self.end_headers()
+        async def answer(scope: Any, receive: Any, send: Any) -> None:
+            self.requests.append((url, {name.decode(): value.decode() for name, value in scope["headers"]}))
+            moved = {"Location": moved_to} if moved_to is not None else {}
+            response = Response(status_code=status if moved_to is None else 307, headers=moved, media_type=kind)
+            await response(scope, receive, send)
 
-            def do_GET(self) -> None:
-                self.do_POST()
-
-            def log_request(self, code: object = "-", size: object = "-") -> None:
-                """Print nothing."""
-
-        class Server(ThreadingHTTPServer):
-            def handle_error(self, request: object, client_address: object) -> None:
-                """A client that refuses the certificate is expected."""
-
-        runner = Server((_HOST, 0), Handler)
-        if certificate is not None:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(certificate)
-            runner.socket = context.wrap_socket(runner.socket, server_side=True)
-        url = f"{'http' if certificate is None else 'https'}://{_HOST}:{runner.server_port}"
-        thread = threading.Thread(target=runner.serve_forever, args=(0.01,), daemon=True)
-        thread.start()
-        try:
+        with served(answer, certificate, lifespan="off") as url:
             yield url
-        finally:
-            runner.shutdown()
-            thread.join()
-            runner.server_close()
 
 
 def self_signed(folder: Path) -> Path:

@@ -59,21 +59,10 @@ def sdk_server() -> MCPServer:
 @contextmanager
 def http_server(kind: str) -> Iterator[str]:
     """Serve it over loopback HTTP in this process, as "mcp" or as "sse"; yield the URL."""
-    import socket
+    from tests.http_recorder import served
 
-    import uvicorn
-
-    listener = socket.create_server(("127.0.0.1", 0))
-    app = sdk_server().streamable_http_app() if kind == "mcp" else sdk_server().sse_app()
-    runner = uvicorn.Server(uvicorn.Config(app, log_level="critical", ws="none"))
-    thread = threading.Thread(target=runner.run, kwargs={"sockets": [listener]}, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}/{kind}"
-    finally:
-        runner.should_exit = runner.force_exit = True
-        thread.join()
-        listener.close()
+    with served(sdk_server().streamable_http_app() if kind == "mcp" else sdk_server().sse_app()) as url:
+        yield f"{url}/{kind}"
 
 
 class BadServer:

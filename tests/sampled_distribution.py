@@ -48,12 +48,7 @@ class SampledCheck:
 
 
 def check_sampled(
-    pair: LoadedPair,
-    request: AnswerRequest,
-    contender: str,
-    drafting: Drafting,
-    answers: int,
-    cancelled: Cancelled,
+    pair: LoadedPair, request: AnswerRequest, contender: str, drafting: Drafting, answers: int, cancelled: Cancelled
 ) -> Generator[str, None, SampledCheck]:
     """Draw short answers with and without drafts and compare how often each came; see `check`.
 

@@ -10,10 +10,7 @@ from app.models.model_facts import ModelFacts, model_facts
 from app.models.source import DemoModel, HubModel, ModelSource
 
 SHAPES: dict[str, dict[str, Any]] = tomllib.loads((Path(__file__).parent / "data" / "shapes.toml").read_text("utf-8"))
-_SAME = {
-    "Qwen3-Coder-30B-A3B": "Qwen3-30B-A3B",
-    "Qwen3.8-27B": "Qwen3.6-27B",
-}
+_SAME = {"Qwen3-Coder-30B-A3B": "Qwen3-30B-A3B", "Qwen3.8-27B": "Qwen3.6-27B"}
 
 
 def shape_of(source: ModelSource) -> str:

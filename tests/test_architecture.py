@@ -18,10 +18,7 @@ HEAVY = {"llama_cpp", "textual", "numpy", "jinja2", "rich", "asyncio", "platform
 def loaded_by(code: str) -> set[str]:
     """Return the modules that are loaded after some code has run."""
     done = subprocess.run(
-        [sys.executable, "-c", f"{code}\nimport sys; print(*sys.modules)"],
-        capture_output=True,
-        text=True,
-        check=True,
+        [sys.executable, "-c", f"{code}\nimport sys; print(*sys.modules)"], capture_output=True, text=True, check=True
     )
     return set(done.stdout.splitlines()[-1].split())
 

@@ -217,10 +217,7 @@ tandem --continue                          open the last conversation
 tandem run "Why is the sky blue?"          print one answer
 tandem -m big.gguf -md small.gguf          open the chat with your own files
 """
-_OPEN_OPTIONS = [
-    switch("--continue", "continues", help="open the last conversation, with its pair"),
-    *_CHAT_OPTIONS,
-]
+_OPEN_OPTIONS = [switch("--continue", "continues", help="open the last conversation, with its pair"), *_CHAT_OPTIONS]
 ROOT = Group(
     "tandem",
     _CHAT_SUMMARY,

@@ -73,11 +73,7 @@ PAIRS = Group(
         Command(
             "find",
             "find draft models for a target",
-            [
-                Argument(["target"]),
-                switch("--measure", help="measure those on this machine and name the best"),
-                JSON,
-            ],
+            [Argument(["target"]), switch("--measure", help="measure those on this machine and name the best"), JSON],
             "tandem pairs find bartowski/Qwen2.5-14B-Instruct-GGUF",
             notes=f"TARGET is {_MODEL_FORMS}.",
             function="pairs_check:find_pairs",

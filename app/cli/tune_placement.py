@@ -95,10 +95,7 @@ def compare_placements(loader: PairLoader, *, as_json: bool) -> int:
 
 
 def _rows(
-    asked: PairParams,
-    automatic: Fitting,
-    acceptance: float | None,
-    cancel: CancelFlag,
+    asked: PairParams, automatic: Fitting, acceptance: float | None, cancel: CancelFlag
 ) -> Iterator[PlacementRow]:
     """Measure the placements, then other op offload thresholds in the fastest of them. Raises Interrupted."""
     share = _USUAL_ACCEPTANCE if acceptance is None else acceptance

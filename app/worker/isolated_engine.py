@@ -43,10 +43,7 @@ class IsolatedEngine(CommandQueue):
     """The same without an event while remote devices compute; a slow server may take minutes for one tensor."""
 
     def __init__(
-        self,
-        receivers: Sequence[Callable[[Event], None]],
-        command: Sequence[str],
-        servers: Sequence[str] = (),
+        self, receivers: Sequence[Callable[[Event], None]], command: Sequence[str], servers: Sequence[str] = ()
     ) -> None:
         super().__init__(receivers, "isolated engine")
         self._command = command

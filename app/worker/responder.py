@@ -106,11 +106,7 @@ def _generate(
 ) -> Iterator[Event]:
     """Translate the engine's token events into text events; begin to draft once the costs of a new pair are known."""
     stream = TextStream(
-        request.stops,
-        ends=prompt.stops,
-        markup=prompt.markup,
-        part=prompt.part,
-        begun=request.prefill is not None,
+        request.stops, ends=prompt.stops, markup=prompt.markup, part=prompt.part, begun=request.prefill is not None
     )
     marks = prompt.tool_marks
     piece = pair.model.piece

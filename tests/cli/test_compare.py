@@ -450,10 +450,7 @@ def test_stop_strings_are_among_the_facts(tandem: Tandem, capsys: pytest.Capture
     ("flags", "fact"), [(("--thinking", "on", "--reasoning-effort", "low"), "enabled True, effort low"), ((), None)]
 )
 def test_thinking_options_are_among_the_facts(
-    tandem: Tandem,
-    capsys: pytest.CaptureFixture[str],
-    flags: tuple[str, ...],
-    fact: str | None,
+    tandem: Tandem, capsys: pytest.CaptureFixture[str], flags: tuple[str, ...], fact: str | None
 ) -> None:
     assert tandem("compare", "hello", "--json", "--repeat", "1", *flags) == 0
     assert json.loads(capsys.readouterr().out)["facts"].get("thinking") == fact

@@ -47,10 +47,7 @@ DRAFTED = "(45% accepted, 1.2 tokens per step)"
         ),
         (ended(UNDRAFTED, STATUS), f"{LINE}{TTFT}; draft model off: it cannot pay; n-gram drafting still runs"),
         (ended(UNDRAFTED, None, "fixed", DraftParams(n_max=0)), f"{LINE}{TTFT}; no draft: n_max is 0"),
-        (
-            ended(UNDRAFTED, None, "fixed", DraftParams(4, 3, 0.5)),
-            f"{LINE}{TTFT}; no draft: {UNSURE}",
-        ),
+        (ended(UNDRAFTED, None, "fixed", DraftParams(4, 3, 0.5)), f"{LINE}{TTFT}; no draft: {UNSURE}"),
         (
             replace(ended(UNDRAFTED, None, "fixed", DraftParams(4, 0, 0.5)), lost="llama.cpp refused the batch."),
             f"{LINE}{TTFT}; no draft: the draft model failed",

@@ -104,11 +104,7 @@ def test_a_file_with_a_colon_in_its_name_is_that_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "data", "text"),
     [
-        (
-            "a.HTML",
-            "<h1>Grüße</h1><script>x()</script><p>Some <b>text</b>",
-            "# Grüße\n\nSome **text**",
-        ),
+        ("a.HTML", "<h1>Grüße</h1><script>x()</script><p>Some <b>text</b>", "# Grüße\n\nSome **text**"),
         ("a.rtf", r"{\rtf1\ansi\ansicpg1252 {\b Bold} \'fc \u8364?}", "**Bold** ü €"),
         ("a.eml", "Subject: =?utf-8?b?R3LDvMOfZQ==?=\n\nHello", "**Subject**: Grüße\n\nHello"),
         (

@@ -18,10 +18,7 @@ import pytest
 
 from app.core.paths import conversations_file
 
-MARKS = [
-    pytest.mark.terminal,
-    pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is absent"),
-]
+MARKS = [pytest.mark.terminal, pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is absent")]
 """Marks for every module whose tests open a terminal."""
 _ROOT = Path(__file__).parents[2]
 _HANGS_S = 240.0

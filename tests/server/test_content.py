@@ -102,11 +102,7 @@ def test_a_result_with_a_picture_that_cannot_be_read_leaves_the_conversation_goi
             "is in a format that Tandem cannot read",
             "image_url.url",
         ),
-        (
-            {"type": "input_audio", "input_audio": {"data": ""}},
-            "Tandem reads text, pictures and documents",
-            "type",
-        ),
+        ({"type": "input_audio", "input_audio": {"data": ""}}, "Tandem reads text, pictures and documents", "type"),
     ],
 )
 def test_what_is_no_picture_is_refused(part: dict[str, Any], message: str, param: str) -> None:

@@ -77,12 +77,7 @@ class Listener:
 class Harness(Listener):
     """The engine and its events."""
 
-    def __init__(
-        self,
-        command: Sequence[str] = (),
-        servers: Sequence[str] = (),
-        stop_s: float = _PATIENT_S,
-    ) -> None:
+    def __init__(self, command: Sequence[str] = (), servers: Sequence[str] = (), stop_s: float = _PATIENT_S) -> None:
         super().__init__()
         command = command or python_command("-m", MODULE)
         self.engine = IsolatedEngine([self.events.put], command, servers)

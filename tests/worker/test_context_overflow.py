@@ -30,11 +30,7 @@ def events(pair: FakePair, request: AnswerRequest) -> list[Event]:
 @pytest.mark.parametrize(
     ("request_", "message", "whose"),
     [
-        (
-            AnswerRequest(said("a" * 17)),
-            "The prompt has 17 tokens and the context holds 16.",
-            "prompt",
-        ),
+        (AnswerRequest(said("a" * 17)), "The prompt has 17 tokens and the context holds 16.", "prompt"),
         (
             AnswerRequest(said("a", system="b" * 16)),
             "The system prompt and this prompt have 17 tokens and the context holds 16.",
@@ -74,11 +70,7 @@ def test_whose_length_it_is(request_: AnswerRequest, message: str, whose: str) -
         (4096, 0, "Shorten it, or set a longer context (⟨model.ctx=2048⟩)."),
         (1024, 0, "Shorten it, or set a longer context (⟨model.ctx=1024⟩)."),
         (256, 0, "Shorten it; a longer context is not possible: Fake was trained for 256 tokens."),
-        (
-            512,
-            0,
-            "Shorten it; the longest context here, 512, would not do: Fake was trained for 512 tokens.",
-        ),
+        (512, 0, "Shorten it; the longest context here, 512, would not do: Fake was trained for 512 tokens."),
         (
             4096,
             256,
@@ -158,12 +150,7 @@ RESULT = (Message(Role.ASSISTANT, "a"), Message(Role.TOOL, "b" * 30, tool_call_i
             "The 3 tools, of which big is the largest, have 30 tokens and the context holds 16.",
             "tools",
         ),
-        (
-            (Message(Role.USER, "a"), *RESULT),
-            (),
-            "The prompt has 32 tokens and the context holds 16.",
-            "prompt",
-        ),
+        ((Message(Role.USER, "a"), *RESULT), (), "The prompt has 32 tokens and the context holds 16.", "prompt"),
         (
             (*said("a" * 9, "b" * 4, "cc"), Message(Role.ASSISTANT, "d"), Message(Role.TOOL, "e", tool_call_id="1")),
             (),

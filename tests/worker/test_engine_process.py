@@ -32,11 +32,7 @@ ASKED = AnswerRequest((Message(Role.SYSTEM, "a\nb"), Message(Role.USER, "\U0001f
 
 @pytest.mark.parametrize(
     "command",
-    [
-        LoadPair(1, LOADER),
-        RunJob(2, AnswerJob(ASKED)),
-        RunJob(3, CompareJob(ASKED, (Side("plain", None),), 3)),
-    ],
+    [LoadPair(1, LOADER), RunJob(2, AnswerJob(ASKED)), RunJob(3, CompareJob(ASKED, (Side("plain", None),), 3))],
 )
 def test_a_command_can_be_pickled(command: Command) -> None:
     assert pickle.loads(pickle.dumps(command)) == command

@@ -15,17 +15,7 @@ from app.engine.events import Step
 from app.engine.text.reasoning import RenderedPrompt
 from app.engine.types import AutoDraft, Drafting, DraftingStatus, DraftParams, FinishReason, SamplingParams
 from app.worker.engine_worker import EngineWorker, Progress
-from app.worker.events import (
-    Event,
-    Failed,
-    Finished,
-    JobEnded,
-    Loaded,
-    LoadProgress,
-    Measuring,
-    Notice,
-    PairChanged,
-)
+from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, LoadProgress, Measuring, Notice, PairChanged
 from app.worker.request import AnswerRequest, LoadedPair
 from tests.fakes import FakeModel, mixing, script
 from tests.pairs import FakePair

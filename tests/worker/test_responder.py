@@ -15,14 +15,7 @@ from app.engine.events import Step
 from app.engine.interfaces import Controls
 from app.engine.sources import Source
 from app.engine.text.stream import LEAST_SHORT_TOKENS
-from app.engine.types import (
-    AutoDraft,
-    Drafting,
-    DraftParams,
-    FinishReason,
-    Guidance,
-    SamplingParams,
-)
+from app.engine.types import AutoDraft, Drafting, DraftParams, FinishReason, Guidance, SamplingParams
 from app.worker.engine_worker import EngineWorker, Progress
 from app.worker.events import Event, Failed, Finished, JobEnded, JobProgressed, Loaded, Notice
 from app.worker.request import AnswerRequest, LoadedPair

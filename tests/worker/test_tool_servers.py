@@ -139,7 +139,7 @@ def test_a_redirect_to_another_host_is_not_followed(log: Path, recorder: Recorde
 
         assert http.why(known) == f"The MCP server web at {url}/mcp redirects to {other}/mcp."
         assert {asked for asked, _ in recorder.requests} == {url}
-        assert {headers["X-Key"] for _, headers in recorder.requests} == {"secret"}
+        assert {headers["x-key"] for _, headers in recorder.requests} == {"secret"}
 
 
 def test_a_certificate_that_nobody_has_signed_is_refused(log: Path, recorder: Recorder, tmp_path: Path) -> None:
