@@ -9,6 +9,7 @@ from app.cli import main
 from app.cli.command_line import parse_args
 from tests.cli.commands import every_command
 from tests.cli.json_keys import JSON_KEYS
+from tests.tandem import Tandem
 
 
 @pytest.mark.parametrize(
@@ -56,12 +57,8 @@ from tests.cli.json_keys import JSON_KEYS
     ],
     ids=" ".join,
 )
-def test_wrong_usage_is_an_error_and_a_fix(
-    given: list[str], said: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(given) == 2
-
-    told = capsys.readouterr().err
+def test_wrong_usage_is_an_error_and_a_fix(given: list[str], said: list[str], tandem: Tandem) -> None:
+    told = tandem(*given, code=2).err
     assert all(sentence in told for sentence in said), told
     assert len(told.splitlines()) <= 3
 
@@ -141,10 +138,9 @@ def test_every_command_has_an_example() -> None:
 
 
 @pytest.mark.parametrize("command", ["serve", "compare", "bench"])
-def test_only_commands_that_call_tools_have_their_flags(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_commands_that_call_tools_have_their_flags(command: str, tandem: Tandem) -> None:
     for flag in ("--tools", "--tool-rounds"):
-        assert main([command, flag, "1"]) == 2
-        assert f"No such option '{flag}'" in capsys.readouterr().err
+        assert f"No such option '{flag}'" in tandem(command, flag, "1", code=2).err
 
 
 def test_every_command_with_json_has_fixed_keys() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.cli import bench, main
+from app.cli import bench
 from app.cli.command_line import parse_args
 from app.cli.options import read_pair
 from app.core.errors import UsageError
@@ -18,6 +18,7 @@ from app.settings.layers import drafting, sampling
 from app.worker.known_pairs import registry
 from app.worker.pair_loader import PairLoader
 from tests.llama.gguf_files import header, tiny, write
+from tests.tandem import Tandem
 
 PLAIN = "--target x.gguf "
 
@@ -101,45 +102,37 @@ def test_drafting_commands_ignore_mode_off_in_file(file: Path) -> None:
         ('preset = "codr"', 'There is no preset "codr". Did you mean "coder"?', 2),
     ],
 )
-def test_invalid_settings_file_is_an_error(
-    file: Path, capsys: pytest.CaptureFixture[str], text: str, said: str, code: int
-) -> None:
+def test_invalid_settings_file_is_an_error(file: Path, tandem: Tandem, text: str, said: str, code: int) -> None:
     file.write_text(text)
-    assert main(["run", "--target", "x.gguf", "Hi"]) == code
-    shown = capsys.readouterr().err
+    shown = tandem("run", "--target", "x.gguf", "Hi", code=code).err
     assert said in shown
     assert str(file) in shown
     assert "Traceback" not in shown
 
 
-def test_set_show_and_unset(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["settings", "path"]) == 0
-    assert capsys.readouterr().out == f"{file}\n"
+def test_set_show_and_unset(file: Path, tandem: Tandem) -> None:
+    assert tandem("settings", "path").out == f"{file}\n"
     for name, value in (
         ("temp", "0.2"),
         ("top-k", "7"),
         ("presets.brief.answer.system", "Short."),
         ("preset", "coder"),
     ):
-        assert main(["settings", "set", name, value]) == 0
-    assert main(["settings", "show", "--json"]) == 0
-    shown = json.loads(capsys.readouterr().out)
+        tandem("settings", "set", name, value)
+    shown = tandem("settings", "show", "--json").json
     assert shown["settings"]["sampling.temp"]["value"] == 0.2
     assert shown["settings"]["sampling.temp"]["from"] == "preset"
     assert shown["settings"]["sampling.top_k"]["from"] == "settings.toml"
     assert shown["presets"]["brief"] == {"answer.system": "Short."}
     for name in ("preset", "temp", "top_k", "presets.brief"):
-        assert main(["settings", "unset", name]) == 0
+        tandem("settings", "unset", name)
     assert file.read_text() == ""
-    assert main(["settings"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = tandem("settings").out.splitlines()
     assert ["sampling.temp", "0.2", "pair"] in [line.split() for line in lines]
     assert lines[-1] == "presets: precise, creative, coder"
 
 
-def test_values_of_a_pair_are_shown_with_its_name(
-    tmp_path: Path, file: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_values_of_a_pair_are_shown_with_its_name(tmp_path: Path, file: Path, tandem: Tandem) -> None:
     (tmp_path / "models.toml").write_text(
         '[pairs.own]\ntitle = "My own"\ntarget = "x.gguf"\nsampling = { temperature = 0.3, top_k = 20 }\n'
         "drafting = { n_max = 4 }\n"
@@ -147,8 +140,7 @@ def test_values_of_a_pair_are_shown_with_its_name(
     # Wrong colors and keys do not stop a command.
     file.write_text("[sampling]\ntop_k = 7\n[appearance]\ntheme = 3\n[keys]\nx = 3")
     options("--pair own")
-    assert main(["settings", "--pair", "own"]) == 0
-    shown = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    shown = [" ".join(line.split()) for line in tandem("settings", "--pair", "own").out.splitlines()]
     for line in (
         "sampling.temp 0.3 pair",
         "sampling.top_k 7 settings.toml",
@@ -157,33 +149,29 @@ def test_values_of_a_pair_are_shown_with_its_name(
     ):
         assert line in shown
 
-    assert main(["settings", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["pair"] == "demo"
+    assert tandem("settings", "--json").json["pair"] == "demo"
 
 
 @pytest.mark.parametrize("stop", ["\x9b2J", "\u2028", "\u202e"])
-def test_stop_string_is_stored_and_escaped(stop: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_stop_string_is_stored_and_escaped(stop: str, tandem: Tandem) -> None:
     written = json.dumps([stop])
-    assert main(["settings", "set", "stop", written]) == 0
-    assert main(["settings"]) == 0
-    assert main(["settings", "--json"]) == 0
-    *shown, as_json = capsys.readouterr().out.splitlines()
-    assert any(written in line for line in shown)
-    assert stop[0] not in as_json
-    assert json.loads(as_json)["settings"]["answer.stop"]["value"] == [stop]
+    tandem("settings", "set", "stop", written)
+    assert written in tandem("settings").out
+    shown = tandem("settings", "--json")
+    assert stop[0] not in shown.out
+    assert shown.json["settings"]["answer.stop"]["value"] == [stop]
 
 
 def test_settings_are_shown_with_an_unusable_pair(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, tandem: Tandem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.worker.known_pairs.pairs_file", lambda: tmp_path / "pairs.toml")
     mine = Pair("mine", "Mine", LocalModel(tmp_path / "gone.gguf"), None)
     registry().add(SetUp(mine, ModelOnDisk(tmp_path / "gone.gguf", 1)), default=True)
-    assert main(["settings"]) == 0
-    told = capsys.readouterr()
+    told = tandem("settings")
     assert "sampling.temp" in told.out
     assert "tandem: Without the settings of the pair: " in told.err
-    assert main(["settings", "--pair", "mine"]) == 1
+    tandem("settings", "--pair", "mine", code=1)
 
 
 @pytest.mark.parametrize(
@@ -200,11 +188,8 @@ def test_settings_are_shown_with_an_unusable_pair(
         ("presets.x.nothing", "1", 'There is no setting "nothing"'),
     ],
 )
-def test_invalid_set_is_refused(
-    file: Path, capsys: pytest.CaptureFixture[str], name: str, value: str, said: str
-) -> None:
-    assert main(["settings", "set", name, value]) == 2
-    assert said in capsys.readouterr().err
+def test_invalid_set_is_refused(file: Path, tandem: Tandem, name: str, value: str, said: str) -> None:
+    assert said in tandem("settings", "set", name, value, code=2).err
     assert not file.exists()
 
 
@@ -219,32 +204,28 @@ def test_invalid_set_is_refused(
         ("keys.chat.agian", 'There is no setting "keys.chat.agian"'),
     ],
 )
-def test_unset_of_unknown_name_is_refused(file: Path, capsys: pytest.CaptureFixture[str], name: str, said: str) -> None:
+def test_unset_of_unknown_name_is_refused(file: Path, tandem: Tandem, name: str, said: str) -> None:
     file.write_text('[presets.brief.sampling]\ntop_k = 3\n[keys]\n"chat.again" = "f8"\n')
     before = file.read_text()
-    assert main(["settings", "unset", name]) == 2
-    assert said in capsys.readouterr().err
+    assert said in tandem("settings", "unset", name, code=2).err
     assert file.read_text() == before
 
 
 @pytest.mark.parametrize("name", ["temp", "presets.coder", "presets.brief.temp", "presets.coder.temp"])
-def test_unset_of_default_value_succeeds(file: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+def test_unset_of_default_value_succeeds(file: Path, tandem: Tandem, name: str) -> None:
     file.write_text("[presets.brief.sampling]\ntop_k = 3\n")
-    assert main(["settings", "unset", name]) == 0
-    assert capsys.readouterr().err == ""
+    assert tandem("settings", "unset", name).err == ""
 
 
-def test_a_wrong_file_is_fixed_by_the_command(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_file_is_fixed_by_the_command(file: Path, tandem: Tandem) -> None:
     file.write_text('odd = 1\n[sampling]\ntemp = "hot"\n[keys]\nchat.again = "f8"\n')
-    assert main(["settings"]) == 0
-    assert "odd is no setting." in capsys.readouterr().err
+    assert "odd is no setting." in tandem("settings").err
     file.write_text(f'{file.read_text()}[presets.x.sampling]\nhue = 1\ntemp = "hot"\n')
     for name in ("odd", "temp", "keys.chat.again", "presets.x.sampling.hue", "presets.x.temp"):
-        assert main(["settings", "unset", name]) == 0
+        tandem("settings", "unset", name)
     assert file.read_text() == ""
     file.write_text("[broken")
-    assert main(["settings", "set", "temp", "0.2"]) == 1
-    assert "cannot be read" in capsys.readouterr().err
+    assert "cannot be read" in tandem("settings", "set", "temp", "0.2", code=1).err
     assert file.read_text() == "[broken"
 
 
@@ -280,32 +261,22 @@ def test_a_benchmark_measures_without_it(model: Path, monkeypatch: pytest.Monkey
     assert sampling(measured[0].settings) == SamplingParams()
 
 
-def test_the_settings_name_the_model_file_as_the_origin(
-    tmp_path: Path, model: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_settings_name_the_model_file_as_the_origin(tmp_path: Path, model: Path, tandem: Tandem) -> None:
     (tmp_path / "models.toml").write_text(
         f'[pairs.own]\ntarget = "{model}"\nsampling = {{ temperature = 0.8 }}\n', encoding="utf-8"
     )
-    assert main(["settings", "--pair", "own"]) == 0
-    told = capsys.readouterr()
-    shown = [" ".join(line.split()) for line in told.out.splitlines()]
+    shown = [" ".join(line.split()) for line in tandem("settings", "--pair", "own").out.splitlines()]
     assert {"sampling.temp 0.8 pair", "sampling.top_k 20 model file", "sampling.top_p 0.95 default"} <= set(shown)
 
-    assert main(["settings", "--pair", "own", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = tandem("settings", "--pair", "own", "--json").json
     assert found["settings"]["sampling.top_k"]["from"] == "model file"
 
 
-def test_a_changed_draft_setting_shows_what_it_means_for_the_mode(
-    file: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def told(*command: str) -> str:
-        assert main(["settings", *command]) == 0
-        return capsys.readouterr().out
-
-    assert told("set", "draft-n-max", "4") == "draft.n_max has no effect now: draft.mode is auto.\n"
+def test_a_changed_draft_setting_shows_what_it_means_for_the_mode(file: Path, tandem: Tandem) -> None:
+    said = tandem("settings", "set", "draft-n-max", "4").out
+    assert said == "draft.n_max has no effect now: draft.mode is auto.\n"
     assert drafting(options(PLAIN + "--draft y.gguf").settings) == AutoDraft()
-    assert told("set", "draft-mode", "fixed") == ""
+    assert tandem("settings", "set", "draft-mode", "fixed").out == ""
     assert drafting(options(PLAIN + "--draft y.gguf").settings) == DraftParams(4)
 
 
