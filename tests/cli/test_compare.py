@@ -36,8 +36,7 @@ from tests.cli.json_keys import JSON_KEYS
 from tests.fakes import FakeModel, FakeSampler, mixing
 from tests.llama.params import pair_params
 from tests.pairs import FakePair
-
-Tandem = Callable[..., int]
+from tests.tandem import Said, Tandem
 
 
 @pytest.fixture
@@ -46,8 +45,10 @@ def pair() -> FakePair:
 
 
 @pytest.fixture
-def tandem(pair: FakePair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tandem:
-    """Runs a command on the fake pair."""
+def tandem(
+    pair: FakePair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Tandem:
+    """Run a command on the fake pair; its errors are raised."""
     file = tmp_path / "model.gguf"
     file.write_bytes(b"weights")
     params = pair_params(file, None, n_threads=1)
@@ -58,9 +59,10 @@ def tandem(pair: FakePair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> T
     monkeypatch.setattr(race_session, "benchmarks_dir", lambda: tmp_path / "data" / "benchmarks")
     monkeypatch.setattr(race_session, "busy_cpus", lambda processors: 0.0)
 
-    def run(*arguments: str) -> int:
+    def run(*arguments: str, code: int = 0) -> Said:
         commands: dict[str, Callable[..., int]] = {"compare": compare.compare, "bench": bench.bench}
-        return commands[arguments[0]](**parse_args(arguments).given)
+        assert commands[arguments[0]](**parse_args(arguments).given) == code
+        return Said(*capsys.readouterr())
 
     return run
 
@@ -79,9 +81,8 @@ def plan_of(arguments: str, of_file: Layer | None = None) -> BenchmarkPlan:
     return read_plan(loader, sides, None, given.get("kinds"), None, quick="quick" in given)
 
 
-def test_a_comparison_as_text(tandem: Tandem, capsys: pytest.CaptureFixture[str]) -> None:
-    assert tandem("compare", "hello", "--fixed", "n_max=3,p_min=0") == 0
-    shown = capsys.readouterr()
+def test_a_comparison_as_text(tandem: Tandem) -> None:
+    shown = tandem("compare", "hello", "--fixed", "n_max=3,p_min=0")
 
     assert '"hello", greedy, 8 tokens at most, 3 rounds' in shown.out
     assert "fixed 3/0" in shown.out
@@ -91,10 +92,9 @@ def test_a_comparison_as_text(tandem: Tandem, capsys: pytest.CaptureFixture[str]
     assert shown.err == ""
 
 
-def test_a_comparison_as_json(tandem: Tandem, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_comparison_as_json(tandem: Tandem, tmp_path: Path) -> None:
     file = tmp_path / "saved.json"
-    assert tandem("compare", "hello", "--json", "--repeat", "2", "--save", str(file)) == 0
-    told = json.loads(capsys.readouterr().out)
+    told = tandem("compare", "hello", "--json", "--repeat", "2", "--save", str(file)).json
 
     assert tuple(told) == JSON_KEYS["compare"]
     assert told == json.loads(file.read_text())
@@ -104,7 +104,7 @@ def test_a_comparison_as_json(tandem: Tandem, tmp_path: Path, capsys: pytest.Cap
 
 
 def test_results_beside_busy_programs_are_marked_and_not_stored(
-    tandem: Tandem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tandem: Tandem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prompts = tmp_path / "p.txt"
     prompts.write_text("abc\n")
@@ -117,8 +117,7 @@ def test_results_beside_busy_programs_are_marked_and_not_stored(
         for module in (compare, bench, report):
             monkeypatch.setattr(module, "busy_programs", lambda rounds, text=text: text)
         for command in commands:
-            assert tandem(*command) == 0
-            shown = capsys.readouterr().out
+            shown = tandem(*command).out
             assert ("Not added to Tandem's history, because other programs were busy." in shown) == bool(text)
             assert text in shown
         assert ("Other programs" in (tmp_path / "card.md").read_text(encoding="utf-8")) == bool(text)
@@ -126,12 +125,9 @@ def test_results_beside_busy_programs_are_marked_and_not_stored(
     assert len(list((tmp_path / "data" / "benchmarks").iterdir())) == 1
 
 
-def test_prompts_come_from_standard_input(
-    tandem: Tandem, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_prompts_come_from_standard_input(tandem: Tandem, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(b"abc\nbcd\n")))
-    assert tandem("bench", "--prompts", "-", "--repeat", "1") == 0
-    assert capsys.readouterr().err.startswith("2 prompts x 1 round")
+    assert tandem("bench", "--prompts", "-", "--repeat", "1").err.startswith("2 prompts x 1 round")
     monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(b"\n")))
     with pytest.raises(UsageError, match=r"^Standard input has no prompts"):
         tandem("bench", "--prompts", "-")
@@ -175,12 +171,9 @@ def test_settings_can_only_shorten_a_measurement(arguments: str, of_settings: in
     assert plan_of(arguments, {"answer.max_tokens": of_settings}).request.max_tokens == most
 
 
-def test_a_stop_in_the_middle(
-    tandem: Tandem, monkeypatch: pytest.MonkeyPatch, pair: FakePair, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_stop_in_the_middle(tandem: Tandem, monkeypatch: pytest.MonkeyPatch, pair: FakePair) -> None:
     monkeypatch.setattr(race_session, "CancelFlag", lambda: StopAfter(pair, 5))
-    assert tandem("compare", "hello") == 130
-    shown = capsys.readouterr()
+    shown = tandem("compare", "hello", code=130)
     assert "1 round" in shown.out
     assert "Stopped after 1 of 3 rounds." in shown.err
 
@@ -195,17 +188,14 @@ def test_sigterm_keeps_the_rounds_before(
             return super().__call__()
 
     monkeypatch.setattr(race_session, "CancelFlag", EndedAfter)
-    assert tandem("compare", "hello", "--save", str(tmp_path / "kept.json")) == 130
+    tandem("compare", "hello", "--save", str(tmp_path / "kept.json"), code=130)
     assert json.loads((tmp_path / "kept.json").read_text())["rounds_done"] == 1
 
 
-def test_a_stop_before_anything(
-    tandem: Tandem, monkeypatch: pytest.MonkeyPatch, pair: FakePair, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_stop_before_anything(tandem: Tandem, monkeypatch: pytest.MonkeyPatch, pair: FakePair) -> None:
     monkeypatch.setattr(race_session, "CancelFlag", lambda: StopAfter(pair, 0))
-    assert tandem("compare", "hello") == 130
-    assert tandem("bench") == 130
-    assert capsys.readouterr().out == ""
+    tandem("compare", "hello", code=130)
+    assert tandem("bench", code=130).out == ""
 
 
 class StopAfter:
@@ -221,13 +211,12 @@ class StopAfter:
         pass
 
 
-def test_a_benchmark_with_everything(tandem: Tandem, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_benchmark_with_everything(tandem: Tandem, tmp_path: Path) -> None:
     save, card = tmp_path / "runs.jsonl", tmp_path / "card"
     arguments = ("bench", "--quick", "--kinds", "code, chat", "--save", str(save), "--card", str(card))
     prompts = tmp_path / "p.toml"
     prompts.write_text("".join(f'[[prompt]]\nkind="{k}"\nname="n"\ntext="abc"\n' for k in ("code", "chat")))
-    assert tandem(*arguments, "--prompts", str(prompts)) == 0
-    shown = capsys.readouterr()
+    shown = tandem(*arguments, "--prompts", str(prompts))
 
     assert shown.out.startswith("automatic: "), "the answer comes first"
     assert shown.out.index("automatic: ") < shown.out.index("no draft") < shown.out.index("greedy, 8 tokens at most")
@@ -255,18 +244,18 @@ def test_a_card_overwrites_no_file(tandem: Tandem, tmp_path: Path, pair: FakePai
     assert not pair.samplers
     assert there.read_text() == "mine"
 
-    assert tandem(*arguments, "--force") == 0
+    tandem(*arguments, "--force")
     assert "Fake" in there.read_text()
 
 
 def test_a_stopped_benchmark_keeps_finished_prompts(
-    tandem: Tandem, monkeypatch: pytest.MonkeyPatch, pair: FakePair, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tandem: Tandem, monkeypatch: pytest.MonkeyPatch, pair: FakePair, tmp_path: Path
 ) -> None:
     prompts = tmp_path / "p.txt"
     prompts.write_text("abc\nbcd\ncde\n")
     monkeypatch.setattr(race_session, "CancelFlag", lambda: StopAfter(pair, 5))
-    assert tandem("bench", "--prompts", str(prompts), "--repeat", "1", "--json") == 130
-    *runs, last = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    said = tandem("bench", "--prompts", str(prompts), "--repeat", "1", "--json", code=130).out
+    *runs, last = map(json.loads, said.splitlines())
     assert tuple(last) == JSON_KEYS["bench"]
 
     assert [run["contender"] for run in runs] == ["plain", "automatic"]
@@ -297,7 +286,6 @@ def test_it_ends_once_the_answer_is_clear_unless_rounds_were_given(
     tandem: Tandem,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
     flags: tuple[str, ...],
     ratios: tuple[float, ...],
     rounds: int,
@@ -305,8 +293,7 @@ def test_it_ends_once_the_answer_is_clear_unless_rounds_were_given(
     forge(monkeypatch, *ratios)
     prompts = tmp_path / "p.txt"
     prompts.write_text("abc\n")
-    assert tandem("bench", "--prompts", str(prompts), "--json", *flags) == 0
-    shown = capsys.readouterr()
+    shown = tandem("bench", "--prompts", str(prompts), "--json", *flags)
     *runs, last = [json.loads(line) for line in shown.out.splitlines()]
     assert len(runs) == 2 * rounds
     assert last["notes"] == [], "it is whole"
@@ -324,12 +311,7 @@ def test_quick_is_a_prompt_each_of_a_few_kinds() -> None:
 
 @pytest.mark.parametrize(("alone", "slower"), [(True, "generation"), (False, "work on the CPU")])
 def test_busy_programs_are_reported_before_the_models_are_loaded(
-    tandem: Tandem,
-    monkeypatch: pytest.MonkeyPatch,
-    pair: FakePair,
-    capsys: pytest.CaptureFixture[str],
-    alone: bool,
-    slower: str,
+    tandem: Tandem, monkeypatch: pytest.MonkeyPatch, pair: FakePair, alone: bool, slower: str
 ) -> None:
     n = len(usable_processors())
 
@@ -339,13 +321,11 @@ def test_busy_programs_are_reported_before_the_models_are_loaded(
 
     monkeypatch.setattr(race_session, "is_cpu_only_build", lambda: alone)
     monkeypatch.setattr(race_session, "busy_cpus", busy)
-    assert tandem("compare", "hello", "--repeat", "1") == 0
-    shown = capsys.readouterr().err
+    shown = tandem("compare", "hello", "--repeat", "1").err
     assert shown.startswith(f"Other programs take {0.5 * n:.1f} of {n} CPU")
     assert f"so {slower} is slower; close them and rerun for reliable numbers" in shown
     monkeypatch.setattr(race_session, "busy_cpus", lambda processors: None)
-    assert tandem("compare", "hello", "--repeat", "1") == 0
-    assert "Other programs" not in capsys.readouterr().err
+    assert "Other programs" not in tandem("compare", "hello", "--repeat", "1").err
 
 
 def breaks(pair: FakePair, answer: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -405,14 +385,12 @@ def test_a_failed_benchmark_shows_the_prompts_before(
     assert not (tmp_path / "data").exists()
 
 
-def test_the_plan_and_its_time_are_shown_first(
-    tandem: Tandem, tmp_path: Path, pair: FakePair, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_plan_and_its_time_are_shown_first(tandem: Tandem, tmp_path: Path, pair: FakePair) -> None:
     (prompts := tmp_path / "p.txt").write_text("abc\nbcd\n")
     pair.memory = PairStatistics(CostModel(CostProfile({1: 1e9, 64: 1e9})))
-    assert tandem("bench", "--prompts", str(prompts), "--repeat", "1", "--json") == 0
+    said = tandem("bench", "--prompts", str(prompts), "--repeat", "1", "--json")
     plan = "2 prompts x 1 round x 2 sides (no draft, automatic), and 2 to warm up: 6 answers of 8 tokens at most"
-    assert capsys.readouterr().err == f"{plan}, about 48 s.\n"
+    assert said.err == f"{plan}, about 48 s.\n"
 
 
 def test_a_full_disk_still_shows_the_result(tandem: Tandem, tmp_path: Path) -> None:
@@ -438,30 +416,24 @@ def test_extremes_are_among_the_drafted_kinds() -> None:
     assert len(verdict_lines(raced, [*kinds[1:], whole])) == 1, "one kind alone has no extremes"
 
 
-def test_stop_strings_are_among_the_facts(tandem: Tandem, capsys: pytest.CaptureFixture[str]) -> None:
+def test_stop_strings_are_among_the_facts(tandem: Tandem) -> None:
     stops = ("Schluß\u202e", "\n", r"\n", 'a"')
-    assert tandem("compare", "hello", "--json", *(word for stop in stops for word in ("--stop", stop))) == 0
-    assert json.loads(capsys.readouterr().out)["facts"]["stops at"] == r'"Schlu\u00df\u202e", "\n", "\\n", "a\""'
-    assert tandem("compare", "hello", "--json") == 0
-    assert "stops at" not in json.loads(capsys.readouterr().out)["facts"]
+    flags = [word for stop in stops for word in ("--stop", stop)]
+    facts = tandem("compare", "hello", "--json", *flags).json["facts"]
+    assert facts["stops at"] == r'"Schlu\u00df\u202e", "\n", "\\n", "a\""'
+    assert "stops at" not in tandem("compare", "hello", "--json").json["facts"]
 
 
 @pytest.mark.parametrize(
     ("flags", "fact"), [(("--thinking", "on", "--reasoning-effort", "low"), "enabled True, effort low"), ((), None)]
 )
-def test_thinking_options_are_among_the_facts(
-    tandem: Tandem, capsys: pytest.CaptureFixture[str], flags: tuple[str, ...], fact: str | None
-) -> None:
-    assert tandem("compare", "hello", "--json", "--repeat", "1", *flags) == 0
-    assert json.loads(capsys.readouterr().out)["facts"].get("thinking") == fact
+def test_thinking_options_are_among_the_facts(tandem: Tandem, flags: tuple[str, ...], fact: str | None) -> None:
+    assert tandem("compare", "hello", "--json", "--repeat", "1", *flags).json["facts"].get("thinking") == fact
 
 
-def test_a_thinking_option_that_the_model_ignores_is_reported(
-    tandem: Tandem, pair: FakePair, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_thinking_option_that_the_model_ignores_is_reported(tandem: Tandem, pair: FakePair) -> None:
     pair.info = replace(pair.info, thinking_support=ThinkingSupport(switchable=False))
-    assert tandem("compare", "hello", "--repeat", "1", "--json", "--thinking", "off") == 0
-    shown = capsys.readouterr()
+    shown = tandem("compare", "hello", "--repeat", "1", "--json", "--thinking", "off")
     notice = "This model cannot turn reasoning on or off: --thinking changes nothing."
     assert shown.err.count(notice) == 1
     assert json.loads(shown.out)["notices"] == [notice]
