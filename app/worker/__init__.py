@@ -6,7 +6,7 @@ known_pairs      the pairs that this machine knows, with their files and setting
 engine_worker    commands and their queue, and the thread: loads a pair, answers requests, runs jobs
 isolated_engine  the same worker in a child process, which a native crash cannot take down with the program
 engine_process   that child: the parent's handle on it, and its main loop
-jobs             answer a conversation, name it, measure a pair, tell about tokens and prompts
+jobs             name a conversation, measure a pair, tell about tokens and prompts
 responder        one answer: conversation in, events out
 request          requests for answers, the refusal of those that are too long, helpers for the pair
 events           frozen values that leave the worker's thread

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Protocol
 from app.core.errors import AppError, Interrupted, StoppedError, UsageError
 from app.models.pair_info import PairInfo
 from app.worker.events import Event, Failed, JobEnded, Loaded, LoadProgress, Notice, PairChanged
-from app.worker.jobs import AnswerJob
 from app.worker.request import AnswerRequest, LoadedPair
 
 if TYPE_CHECKING:
@@ -48,6 +47,20 @@ class Job(Protocol):
 
         Every event carries `number` as `request`; the last one is `JobEnded` or `Finished`, also after a stop.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerJob:
+    """Answer a request; the last event is `Finished`."""
+
+    request: AnswerRequest
+    loads = True
+
+    def run(self, pair: LoadedPair, number: int, controls: Controls) -> Iterator[Event]:
+        # Imported on the worker's thread, so that the first frame of the screen does not wait for it.
+        from app.worker.responder import answer
+
+        return answer(pair, number, self.request, controls)
 
 
 @dataclass(frozen=True, slots=True)

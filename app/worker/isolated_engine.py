@@ -12,9 +12,9 @@ from app.engine.events import Step
 from app.engine.stats import GenerationStats
 from app.engine.types import FinishReason
 from app.worker.engine_process import MethodCall, Process
-from app.worker.engine_worker import Command, CommandQueue, LoadPair, RunJob
+from app.worker.engine_worker import AnswerJob, Command, CommandQueue, LoadPair, RunJob
 from app.worker.events import AnswerPlan, Event, Failed, Finished, JobEnded, Loaded, Notice
-from app.worker.jobs import AnswerJob, ReloadJob
+from app.worker.jobs import ReloadJob
 
 _CLOSE_S = 5.0
 _POLL_S = 0.05

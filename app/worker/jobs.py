@@ -1,4 +1,4 @@
-"""Jobs: answer a conversation, name it, measure or reload a pair, and tell about tokens and prompts."""
+"""Jobs besides answers: name a conversation, measure or reload a pair, and tell about tokens and prompts."""
 
 from __future__ import annotations
 
@@ -22,20 +22,6 @@ _IDLE_S = 1.0
 """Seconds without a request before the measurement begins: an agent sends its next request sooner."""
 _PICTURE_MARKER = "<__media__>"
 """What llama-server writes in a prompt for a picture."""
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerJob:
-    """Answer a request; the last event is `Finished`."""
-
-    request: AnswerRequest
-    loads = True
-
-    def run(self, pair: LoadedPair, number: int, controls: Controls) -> Iterator[Event]:
-        # Imported on the worker's thread, so that the first frame of the screen does not wait for it.
-        from app.worker.responder import answer
-
-        return answer(pair, number, self.request, controls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +117,12 @@ class TitleJob:
     gives_way = True
 
     def run(self, pair: LoadedPair, number: int, controls: Controls) -> Iterator[Event]:
+        # As for an answer, imported on the worker's thread.
+        from app.worker.responder import answer
+
         title = ""
         try:
-            for event in AnswerJob(self.request).run(pair, number, controls):
+            for event in answer(pair, number, self.request, controls):
                 if isinstance(event, Finished) and event.reason is FinishReason.STOP:
                     begun = self.request.prefill.text if self.request.prefill is not None else ""
                     title = make_title(event.text.removeprefix(begun)).strip(" \"'“”.")
