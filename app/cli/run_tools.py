@@ -67,8 +67,6 @@ class RunTools:
             case Loaded(pair):
                 self._n_ctx = pair.n_ctx
                 return False
-            case ToolsListed(error=AppError() as error):
-                raise error
             case ToolsListed():
                 if self._use.take_list(event):
                     self._begin()
@@ -88,12 +86,18 @@ class RunTools:
         return True
 
     def _begin(self) -> None:
-        tools = [tool for listed in self._use.listed.values() for tool in listed.tools]
+        listed = self._use.listed.values()
+        errors = [one.error for one in listed if one.error is not None]
+        if len(errors) == len(listed):
+            raise errors[0]
+        for error in errors:
+            self._say(error.sentences)
+        tools = [(tool, (tool.name, f"{tool.server}/{tool.name}")) for one in listed for tool in one.tools]
         for name in self._allowed:
-            found = [tool for tool in tools if name in (tool.name, tool.key)]
+            found = [tool for tool, names in tools if name in names]
             if not found:
-                known = ", ".join(sorted(tool.name for tool in tools)) or "none"
-                near = nearest(name, [*(tool.name for tool in tools), *(tool.key for tool in tools)])
+                known = ", ".join(sorted(tool.name for tool, _ in tools)) or "none"
+                near = nearest(name, [name for _, names in tools for name in names])
                 raise UsageError(f'There is no tool "{printable(name)}".{near}', f"Known: {printable(known)}.")
             self._use.permissions.allow(Permission.CONVERSATION, found, self.number)
         self._ask()

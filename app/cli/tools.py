@@ -13,7 +13,7 @@ from app.core.units import counted
 from app.session.permissions import Permissions
 from app.settings.mcp_file import McpServer, chosen_servers, read_servers
 from app.settings.table import nearest
-from app.worker.events import ToolReturned, ToolsListed
+from app.worker.events import ToolReturned, ToolsListed, tool_key
 from app.worker.tool_servers import ToolServers
 
 _EXAMPLE = (
@@ -49,9 +49,12 @@ def list_tools(*, as_json: bool = False) -> int:
 def revoke_tools(names: Sequence[str], *, as_json: bool = False) -> int:
     """Ask again before tools run; a name is a tool, SERVER/TOOL, or a server with all its tools."""
     permissions = _permissions()
-    # The names of servers and tools may have slashes too.
     named = {
-        name: {key for key in permissions.always if f"{key}/".startswith(f"{name}/") or key.endswith(f"/{name}")}
+        name: {
+            key
+            for key in permissions.always
+            if name in (key, key.replace("%2F", "/"), key.partition("/")[2]) or key.startswith(tool_key(name, ""))
+        }
         for name in names
     }
     unknown = next((name for name, keys in named.items() if not keys), None)

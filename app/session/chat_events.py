@@ -103,6 +103,12 @@ class ChatEvents(ChatFacts):
 
     def _finished(self, event: Finished) -> None:
         conversation = self._active.answered
+        if self.tools is not None and self.tools.asks_again(event):
+            conversation.discard()
+            conversation.go_on()
+            self._answering.start(conversation)
+            self._what |= Change.CALLS
+            return
         running, outcome = conversation.running, conversation.finish(event)
         if event.reason is FinishReason.CONTEXT and self._answering.can_compact and running is not None:
             # Earlier messages make room for the rest.
@@ -113,9 +119,6 @@ class ChatEvents(ChatFacts):
         if answer is not None and answer.calls and self.tools is not None and self.pair is not None:
             self.tools.begin(answer.calls, event.stats, self.pair.n_ctx)
             self._run_calls()
-        elif self.tools is not None and self.tools.asks_again(event):
-            conversation.go_on()
-            self._answering.start(conversation)
         else:
             self._end(outcome)
 

@@ -206,6 +206,12 @@ class Conversation(Branches):
         self._activate(fallback)
         return replace(outcome, reverted=True)
 
+    def discard(self) -> None:
+        """Remove the running answer, which another one replaces."""
+        journal, self._running = self._running, None
+        if journal is not None:
+            self._discard(journal, journal.start.parent, Ending())
+
     def _discard(self, journal: Journal, fallback: int | None, ending: Ending) -> None:
         self.library.do(lambda store: journal.discard())
         self._report_saving(journal)

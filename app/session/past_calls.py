@@ -6,6 +6,8 @@ Small models go on to repeat a call wherever they see tools or calls, but they u
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +18,9 @@ from app.worker.request import AnswerRequest
 
 REPEATED = "This call was made before; its result is above."
 """Result of a call that is not run again."""
+
+
+_MARKUP_START, _TAG = re.compile(r"\s*(```\w*\s*)?[<{\[]"), re.compile(r"<[^<>]*>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,13 @@ def _holds(earlier: _PastCall, name: str, arguments: object, text: str) -> bool:
         return False
     shared = old.keys() & new.keys()
     return bool(shared) and all(old[key] == new[key] for key in shared)
+
+
+def is_empty(answer: str, tools: Iterable[str]) -> bool:
+    """Return whether an answer has no text, or only markup: tags, or a call or definition of a tool."""
+    if _MARKUP_START.match(answer) and any(name in answer for name in tools):
+        return True
+    return not _TAG.sub("", answer).strip()
 
 
 def with_results_as_text(request: AnswerRequest) -> AnswerRequest:

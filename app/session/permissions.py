@@ -10,7 +10,7 @@ from pathlib import Path
 from app.core import atomic
 from app.core.errors import AppError
 from app.core.regular_file import read_bytes
-from app.worker.events import Tool
+from app.worker.events import Tool, tool_key
 
 
 class Permission(Enum):
@@ -55,7 +55,7 @@ class Permissions:
     def of_server(self, server: str) -> dict[str, str]:
         """Return the names of the tools of a server that are allowed anywhere, with where that is."""
         here = dict.fromkeys((key for _, key in self._in_conversation), "in a conversation")
-        start = f"{server}/"
+        start = tool_key(server, "")
         found = here | dict.fromkeys(self.always, "always")
         return {key.removeprefix(start): where for key, where in sorted(found.items()) if key.startswith(start)}
 

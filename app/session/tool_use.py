@@ -14,7 +14,7 @@ from app.engine.stats import GenerationStats
 from app.engine.text.tool_calls import ToolCall
 from app.engine.types import FinishReason
 from app.session.conversation import Conversation
-from app.session.past_calls import REPEATED, PastCalls, read_arguments, with_results_as_text
+from app.session.past_calls import REPEATED, PastCalls, is_empty, read_arguments, with_results_as_text
 from app.session.permissions import Permission, Permissions
 from app.session.state import Outcome
 from app.settings.mcp_file import McpServer, chosen_servers
@@ -195,9 +195,9 @@ class ToolUse:
         return True
 
     def asks_again(self, answer: Finished) -> bool:
-        """Take an answer without calls; return whether it is empty after results, so that the model is asked again."""
-        is_empty = not (answer.text.strip() or answer.reasoning.strip() or answer.calls)
-        if self._must_answer or not self._n_rounds or not is_empty or answer.reason is not FinishReason.STOP:
+        """Return whether an answer to results says nothing, so that the model is asked again, without tools."""
+        is_last = bool(answer.calls or answer.reasoning.strip()) or answer.reason is not FinishReason.STOP
+        if is_last or self._must_answer or not self._n_rounds or not is_empty(answer.text, self._tools):
             return False
         self._must_answer = True
         return True

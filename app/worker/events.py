@@ -40,7 +40,7 @@ class Tool:
     @property
     def key(self) -> str:
         """Its name among the tools of all servers."""
-        return f"{self.server}/{self.name}"
+        return tool_key(self.server, self.name)
 
     @cached_property
     def digest(self) -> str:
@@ -50,6 +50,11 @@ class Tool:
         from hashlib import blake2b
 
         return blake2b(json.dumps(seen, sort_keys=True).encode("utf-8", "replace"), digest_size=16).hexdigest()
+
+
+def tool_key(server: str, tool: str) -> str:
+    """Return the name of a tool among those of all servers; slashes in the name of the server are escaped."""
+    return f"{server.replace('/', '%2F')}/{tool}"
 
 
 @dataclass(frozen=True, slots=True)

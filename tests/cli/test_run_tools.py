@@ -12,22 +12,30 @@ from app.conversations.message import Message, Role
 from app.core.errors import AppError, UsageError
 from app.engine.text.tool_calls import ToolCall
 from app.settings.layers import DEFAULTS
+from app.settings.mcp_file import McpServer
 from app.worker.events import Event, Loaded, ToolReturned, ToolsListed
 from app.worker.request import AnswerRequest
 from tests.fake_engine import PAIR
 from tests.fake_tools import FILES, READ, WRITE, FakeToolHost, call
 from tests.session.scripted import finished
 
+FAILED = ToolsListed("files", error=AppError("It does not start."))
 READS = call("read_file", '{"path": "notes.md"}')
 
 
 class Run:
     """A prompt with the server of files."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, *allowed: str, limit: int = 5) -> None:
+    def __init__(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        *allowed: str,
+        limit: int = 5,
+        servers: tuple[McpServer, ...] = (FILES,),
+    ) -> None:
         self.host = FakeToolHost()
         monkeypatch.setattr("app.cli.run_tools.ToolServers", lambda emit: self.host)
-        monkeypatch.setattr("app.cli.run_tools.read_servers", lambda path: (FILES,))
+        monkeypatch.setattr("app.cli.run_tools.read_servers", lambda path: servers)
         self.requests: list[AnswerRequest] = []
         self.said: list[str] = []
         asked = AnswerRequest((Message(Role.USER, "What is in notes.md?"),))
@@ -90,9 +98,18 @@ def test_an_unknown_tool_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         Run(monkeypatch, "read_fil").lists()
 
 
-def test_a_server_that_fails_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_servers_that_all_fail_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(AppError, match="It does not start"):
-        Run(monkeypatch).tools.take(ToolsListed("files", error=AppError("It does not start.")))
+        Run(monkeypatch).tools.take(FAILED)
+
+
+def test_a_server_that_fails_beside_another_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run(monkeypatch, servers=(FILES, McpServer("web", "serve-web")))
+    run.tools.take(replace(FAILED, server="web"))
+    run.lists()
+
+    assert run.said == ["It does not start."]
+    assert len(run.requests[0].tools) == 2
 
 
 def test_calls_in_a_row_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,7 +48,7 @@ def test_what_is_always_allowed_can_be_revoked(
 ) -> None:
     allowed = tmp_path / "tools.json"
     monkeypatch.setattr("app.cli.tools.allowed_tools_file", lambda: allowed)
-    keys = ("good/one", "good/two/more", "gone/three", "web/three", "web/four")
+    keys = ("good/one", "good/two/more", "gone/three", "web/three", "web/four", "good%2Fother/one")
     allowed.write_text(json.dumps(dict.fromkeys(keys, "0")))
 
     assert "web/four runs without a question\n" in tandem("tools").out
@@ -59,7 +59,8 @@ def test_what_is_always_allowed_can_be_revoked(
         f"Tandem asks again before {key} runs." for key in ("good/one", "good/two/more", "gone/three", "web/three")
     ]
     assert 'No tool of "five" runs without a question.' in tandem("tools", "revoke", "web", "five", code=2).err
-    assert list(json.loads(allowed.read_text())) == ["web/four"]
+    assert list(json.loads(allowed.read_text())) == ["web/four", "good%2Fother/one"]
+    assert tandem("tools", "revoke", "good/other", "--json").json == {"revoked": ["good%2Fother/one"]}
 
 
 def test_no_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tandem: Tandem) -> None:

@@ -91,9 +91,7 @@ def test_any_text_survives_markdown(texts: list[tuple[str, str]]) -> None:
     whole = StoredConversation(Summary(0, "t"), Tree(nodes, len(texts)))
     path = read(to_markdown([whole])).tree.path
 
-    assert [(n.text, n.reasoning) for n in path] == [
-        (n.text.strip("\n"), n.reasoning.strip("\n")) for n in nodes.values()
-    ]
+    assert [(n.text, n.reasoning) for n in path] == [(n.text, n.reasoning.strip("\n")) for n in nodes.values()]
 
 
 def test_an_import_is_stored_whole_or_not_at_all(tmp_path: Path) -> None:

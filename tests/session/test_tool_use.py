@@ -149,6 +149,13 @@ def test_what_is_allowed(
     assert chat.asked == elsewhere
 
 
+def test_servers_with_slashes_in_their_names_keep_their_own_permissions() -> None:
+    permissions, other = Permissions(), replace(READ, server="files/more")
+    permissions.allow(Permission.ALWAYS, [READ, other], None)
+
+    assert permissions.of_server("files") == permissions.of_server("files/more") == {"read_file": "always"}
+
+
 def test_all_reading_tools_of_a_server(chat: ToolChat) -> None:
     lists = replace(READ, name="list_files")
     chat.asks("a", READ, WRITE, lists)
@@ -342,18 +349,33 @@ def test_a_failed_call_may_be_repeated_once(chat: ToolChat) -> None:
     assert len(chat.host.calls) == 2
 
 
-def test_an_empty_answer_after_a_result_is_asked_again_without_tools(chat: ToolChat) -> None:
+@pytest.mark.parametrize(
+    "text", ["", "<tools></tools>", "<tools>\n<name>read_file</name>", '```xml\n<call tool="read_file"/>\n```']
+)
+def test_an_empty_answer_after_a_result_is_asked_again_without_tools(chat: ToolChat, text: str) -> None:
     chat.asks("a")
     chat.tools.permissions.allow(Permission.ALWAYS, [READ], None)
     chat.calls(READS)
     chat.returns("one")
-    chat.calls()
+    chat.says(text)
+    chat.calls(text=text)
     assert chat.session.is_answering
     assert not chat.engine.requests[-1].tools
-    assert chat.roles == "user assistant tool assistant"
-    chat.calls()
+    assert chat.texts() == ["a", "", "one", ""]
+    chat.calls(text=text)
 
     assert not chat.session.is_answering
+
+
+@pytest.mark.parametrize("text", ["<b>Milk</b>", '{"buy": "milk"}', "Use read_file."])
+def test_an_answer_with_markup_after_a_result_stays(chat: ToolChat, text: str) -> None:
+    chat.asks("a")
+    chat.tools.permissions.allow(Permission.ALWAYS, [READ], None)
+    chat.calls(READS)
+    chat.returns("one")
+    chat.finishes(text)
+
+    assert chat.texts() == ["a", "", "one", text]
 
 
 # Stopping

@@ -72,9 +72,12 @@ def _from_marked(lines: Iterable[str]) -> list[Any]:
             message |= _edited_title(message.get("title"), body)
         elif key == "pictures":
             message[key] = [image[1] for line in body if (image := _IMAGE.fullmatch(line))]
+        elif key == "reasoning":
+            message[key] = unescape_markers("\n".join(body).strip("\n"))
         else:
-            # The first line of a text is the heading, or the end of the reasoning.
-            message[key] = unescape_markers("\n".join(body if key == "reasoning" else body[1:]).strip("\n"))
+            # The first line is the heading, or the end of the reasoning; an empty line stands before and after a text.
+            text = "\n".join(body[1:]).removeprefix("\n").removesuffix("\n")
+            message[key] = unescape_markers(text)
     for about, messages in found:
         about["pictures"] = [one for each in messages for one in checks.list_of(each.pop("pictures", []), "pictures")]
         if "system" in about:

@@ -25,7 +25,7 @@ from app.ui.key_names import for_chat, key
 from app.ui.text import MARK, cell
 from app.ui.widgets.choice_list import ChoiceList
 from app.ui.widgets.inputs import FilterInput
-from app.worker.events import ToolsListed
+from app.worker.events import ToolsListed, tool_key
 
 _NAME, _STATE = 20, 28
 """Cells of a name and of what follows it."""
@@ -96,13 +96,13 @@ class ToolsScreen(SubScreen[None]):
     AUTO_FOCUS = "ToolsInput"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "back", key_display="esc", id="tools.leave", tooltip="Back to the chat"),
-        Binding("ctrl+a", "everywhere", "everywhere", id="tools.everywhere", priority=True,
+        Binding("ctrl+a", "everywhere", "for all", id="tools.everywhere", priority=True,
                 tooltip="Switch it in all conversations"),
-        Binding("ctrl+x", "ask_again", "ask again for server", id="tools.ask_again", priority=True,
+        Binding("ctrl+x", "ask_again", "reset", id="tools.ask_again", priority=True,
                 tooltip="Ask again before any tool of it runs"),
         Binding("ctrl+r", "start", "start", id="tools.start", tooltip="Start all, and list their tools", priority=True),
     ]  # fmt: skip
-    SHOWN_FIRST = ("tools.toggle", "tools.everywhere", "tools.start", "tools.ask_again", "tools.leave")
+    SHOWN_FIRST = ("tools.toggle", "tools.everywhere", "tools.ask_again", "tools.start", "tools.leave")
 
     servers = query_one(ServerList)
 
@@ -138,6 +138,12 @@ class ToolsScreen(SubScreen[None]):
                 problem or f"There are no MCP servers. Add them to {mcp_file()}, as for Claude Desktop or LM Studio."
             )
             self.servers.show_rows(rows, self.servers.index, empty)
+            self.refresh_bindings()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer to ask again only where a tool of the chosen server is allowed."""
+        row = self.servers.row if action == "ask_again" and self.is_mounted else None
+        return action != "ask_again" or (row is not None and bool(row.allowed))
 
     def _on(self, *, here: bool) -> tuple[str, ...]:
         """Return the names of the servers that are on in this conversation, or in all others."""
@@ -181,7 +187,7 @@ class ToolsScreen(SubScreen[None]):
         """Revoke what the tools of the chosen server may do."""
         if (row := self.servers.row) is not None and row.allowed:
             try:
-                self._tools.permissions.revoke(f"{row.server.name}/{tool}" for tool, _ in row.allowed)
+                self._tools.permissions.revoke(tool_key(row.server.name, tool) for tool, _ in row.allowed)
                 self.hint.say(f"Tandem asks again before a tool of {printable(row.server.name)} runs.")
             except AppError as error:
                 self.hint.say(error.sentences)

@@ -149,6 +149,7 @@ async def test_the_screen_of_tools() -> None:
             [MARK, "files", "on", "not", "started"],
             ["web", "off", "not", "started"],
         ]
+        assert "ctrl+x" not in chat.text
         await chat.press("ctrl+r")
         assert host.connected == ["files"]
         chat.engine.emit(ToolsListed("files", (READ, WRITE)))
@@ -171,6 +172,7 @@ async def test_the_screen_revokes_what_is_allowed(tmp_path: Path) -> None:
         await chat.enter("/tools", "Runs without a question: read_file, write_file")
         tools.take_list(ToolsListed("files", (READ, WRITE)))
         await chat.shows("read_file allowed always")
+        await chat.shows("ctrl+x reset")
         await chat.shows("write_file (may change something) allowed in a conversation")
         await chat.press("ctrl+x", shows="Tandem asks again before a tool of files runs.")
 
