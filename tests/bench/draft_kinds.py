@@ -32,7 +32,8 @@ from app.llama.params import ModelParams
 from app.llama.sampler import SamplerChain
 from tests.bench.peer import LlamaServer
 from tests.llama.params import pair_params
-from tests.llama.tiny_heads import KINDS, TINY, Size
+from tests.llama.tiny_heads import KINDS
+from tests.llama.tiny_model import TINY, Size
 
 REAL = Size(n_heads=16, head=64, forward=4096, n_vocab=65_536, n_repeats=3, quantized=True)
 N_CTX = 1024

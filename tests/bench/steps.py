@@ -27,7 +27,8 @@ from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair
 from tests.bench.peer import LlamaServer
 from tests.llama.params import pair_params
-from tests.llama.tiny_heads import TINY, write_target
+from tests.llama.tiny_heads import write_target
+from tests.llama.tiny_model import TINY
 
 N_VOCAB, N_CTX, N_DRAFTED = 151_936, 1024, 4
 PROMPT = [2 + 37 * i % 250 for i in range(64)]

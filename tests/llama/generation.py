@@ -11,7 +11,7 @@ from app.engine.interfaces import Logits, Strategy
 from app.engine.types import Draft, DraftParams, SamplingParams
 from app.llama.context import Context
 from app.llama.pair import NativePair
-from tests.llama.tiny_heads import N_VOCAB
+from tests.llama.tiny_model import N_VOCAB
 
 GREEDY = SamplingParams(temperature=0)
 NEAR_TIE = 0.2

@@ -36,7 +36,6 @@ from tests.llama.tiny_heads import (
     BLOCK,
     CANDIDATES,
     KINDS,
-    N_VOCAB,
     write_dflash,
     write_dflash2,
     write_dspark,
@@ -44,6 +43,7 @@ from tests.llama.tiny_heads import (
     write_mtp,
     write_target,
 )
+from tests.llama.tiny_model import N_VOCAB
 from tests.sampled_distribution import EVERYTHING, check_sampled
 
 pytestmark = pytest.mark.native

@@ -12,9 +12,9 @@ from app.llama.params import ContextParams, ModelParams, PairParams
 from app.models.memory_estimate import ContextShape, ModelMemory, draft_memory, estimate_memory
 from app.models.model_facts import read_facts
 from tests.llama.params import pair_params
-from tests.llama.tiny_heads import Size, write_dense_mtp, write_mtp
+from tests.llama.tiny_heads import write_dense_mtp, write_mtp
 from tests.llama.tiny_hybrid import write_gemma3
-from tests.llama.tiny_model import write_model
+from tests.llama.tiny_model import Size, write_model
 
 pytestmark = pytest.mark.native
 MIB = 1 << 20

@@ -20,7 +20,8 @@ from app.llama.params import ModelParams
 from tests.llama.conftest import WINDOW_ALONE, Load, OpenPair
 from tests.llama.params import pair_params
 from tests.llama.test_draft_heads import answer, drafter_of
-from tests.llama.tiny_heads import N_VOCAB, TINY, write_chain
+from tests.llama.tiny_heads import write_chain
+from tests.llama.tiny_model import N_VOCAB, TINY
 
 pytestmark = pytest.mark.native
 MIB = 1 << 20

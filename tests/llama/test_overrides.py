@@ -31,11 +31,11 @@ from app.settings.layers import Layer, Origin
 from app.settings.placement import MAX_LAYERS, expert_overrides
 from tests.capacities import on_gpu
 from tests.llama.params import pair_params
-from tests.llama.tiny_model import EMBEDDING, FORWARD, write_mixture
+from tests.llama.tiny_model import TINY, write_mixture
 
 pytestmark = pytest.mark.native
 N_EXPERTS = 4
-EXPERTS = 3 * EMBEDDING * FORWARD * N_EXPERTS * 4
+EXPERTS = 3 * TINY.width * TINY.forward * N_EXPERTS * 4
 """Bytes of one layer's experts, in f32."""
 LEAST = EXPERTS - EXPERTS // 3
 """Bytes that a device gains by the first layer whose experts are in RAM: it has a copy of one of three tensors."""
@@ -43,7 +43,7 @@ LEAST = EXPERTS - EXPERTS // 3
 
 @pytest.fixture
 def mixture(tmp_path: Path) -> Path:
-    return write_mixture(tmp_path / "mixture.gguf", n_layers=2, n_experts=N_EXPERTS)
+    return write_mixture(tmp_path / "mixture.gguf", n_layers=2)
 
 
 def model_of(*flags: str) -> ModelParams:

@@ -56,8 +56,9 @@ from tests.llama.generation import answer
 from tests.llama.placement_runs import drafting, load, run, write_pair
 from tests.llama.test_remote import Server
 from tests.llama.test_state_files import assert_same_text
-from tests.llama.tiny_heads import Size, write_dense_mtp, write_target
+from tests.llama.tiny_heads import write_dense_mtp, write_target
 from tests.llama.tiny_hybrid import WINDOW, write_gemma3, write_granite_hybrid, write_lfm2, write_qwen35
+from tests.llama.tiny_model import Size
 
 pytestmark = [pytest.mark.native, pytest.mark.vulkan, pytest.mark.usefixtures("vulkan"), pytest.mark.timeout(900)]
 _LARGEST_DIFFERENCE = 2.0

@@ -9,7 +9,8 @@ import pytest
 from app.core.program import python_command, python_environment
 from tests.llama.placement_runs import write_pair
 from tests.llama.stub_libraries import compile_library, needs_compiler
-from tests.llama.tiny_heads import Size, write_target
+from tests.llama.tiny_heads import write_target
+from tests.llama.tiny_model import Size
 
 pytestmark = [pytest.mark.native, pytest.mark.vulkan, pytest.mark.usefixtures("vulkan"), needs_compiler]
 Failing = Callable[..., subprocess.CompletedProcess[str]]

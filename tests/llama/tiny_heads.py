@@ -11,18 +11,19 @@ import numpy as np
 
 from tests.llama.gguf_files import BOOL, I32, STRING, Array
 from tests.llama.tiny_model import (
-    EMBEDDING,
     F32,
-    FORWARD,
+    N_VOCAB,
     NORMAL,
+    TINY,
     Shapes,
+    Size,
     architecture_values,
+    experts,
     in_layers,
     vocabulary,
     write_tensors,
 )
 
-N_VOCAB = len(vocabulary())
 BLOCK, MASK = 8, 1
 _D2T_TYPE = 27
 _Q8_0 = 8
@@ -32,71 +33,10 @@ _PRECISE = re.compile("ffn_gate_inp|conv_base")
 """Matrices that are never quantized."""
 
 
-@dataclass(frozen=True)
-class Size:
-    """Size of a model.
-
-    Attributes:
-        n_heads: Heads of attention and of recurrence.
-        head: Values of a head; `n_heads * head` is the width of the model.
-        forward: Width of the feed-forward layers.
-        n_vocab: Tokens of the vocabulary.
-        n_repeats: Number of times that the layers of the target are repeated.
-        quantized: Whether the matrices are Q8_0, not F32.
-    """
-
-    n_heads: int = 2
-    head: int = 16
-    forward: int = FORWARD
-    n_vocab: int = N_VOCAB
-    n_repeats: int = 1
-    quantized: bool = False
-
-    @property
-    def width(self) -> int:
-        return self.n_heads * self.head
-
-    @property
-    def model(self) -> Shapes:
-        return {"token_embd.weight": (self.width, self.n_vocab), "output_norm.weight": (self.width,)}
-
-    @property
-    def pre(self) -> Shapes:
-        return {"attn_norm.weight": (self.width,), "ffn_norm.weight": (self.width,)}
-
-    @property
-    def normed(self) -> Shapes:
-        return {"attn_q_norm.weight": (self.head,), "attn_k_norm.weight": (self.head,)}
-
-    @property
-    def feed_forward(self) -> Shapes:
-        return {
-            "ffn_gate.weight": (self.width, self.forward),
-            "ffn_up.weight": (self.width, self.forward),
-            "ffn_down.weight": (self.forward, self.width),
-        }
-
-    @property
-    def normed_layer(self) -> Shapes:
-        return {**self.pre, **self.attention(), **self.normed, **self.feed_forward}
-
-    def attention(self, n_inputs: int = 1, n_queries: int = 1) -> Shapes:
-        return {
-            "attn_q.weight": (n_inputs * self.width, n_queries * self.width),
-            "attn_k.weight": (n_inputs * self.width, self.width),
-            "attn_v.weight": (n_inputs * self.width, self.width),
-            "attn_output.weight": (self.width, self.width),
-        }
-
-
-TINY = Size()
-assert TINY.width == EMBEDDING
-
-
 def write_target(path: Path, size: Size = TINY, /, **changes: Any) -> Path:
     """Write a llama of four layers."""
     layer = {**size.pre, **size.attention(), **size.feed_forward}
-    return _write(path, "llama", {}, size, size.model, [layer] * 4 * size.n_repeats, **changes)
+    return write_layers(path, "llama", {}, size, size.model, [layer] * 4 * size.n_repeats, **changes)
 
 
 def write_mtp(path: Path, size: Size = TINY, /, *, mtp: bool = True, **changes: Any) -> Path:
@@ -125,7 +65,7 @@ def write_mtp(path: Path, size: Size = TINY, /, *, mtp: bool = True, **changes: 
     both: Shapes = {"attn_norm.weight": (size.width,), "post_attention_norm.weight": (size.width,), **size.feed_forward}
     attention = {**both, **size.attention(1, 2), **size.normed}
     layers = [{**both, **recurrence}, attention] * size.n_repeats + [{**attention, **_nextn(size)}] * mtp
-    return _write(path, "qwen35", own, size, size.model, layers, **changes)
+    return write_layers(path, "qwen35", own, size, size.model, layers, **changes)
 
 
 def write_dense_mtp(path: Path, size: Size = TINY, /, *, is_alone: bool = False, **changes: Any) -> Path:
@@ -142,12 +82,12 @@ def write_dense_mtp(path: Path, size: Size = TINY, /, *, is_alone: bool = False,
         "expert_gating_func": 2,
     }
     norms: Shapes = {"attn_norm.weight": (size.width,), "post_attention_norm.weight": (size.width,)}
-    experts = _experts(size)
+    routed = experts(size)
     attention = {**norms, **size.attention()}
-    layers = [{**attention, **size.feed_forward}, *[{**attention, **experts}] * (2 * size.n_repeats - 1)]
-    layers = [{} if is_alone else layer for layer in layers] + [{**attention, **experts, **_nextn(size)}]
+    layers = [{**attention, **size.feed_forward}, *[{**attention, **routed}] * (2 * size.n_repeats - 1)]
+    layers = [{} if is_alone else layer for layer in layers] + [{**attention, **routed, **_nextn(size)}]
     shapes = {**size.model, "output.weight": (size.width, size.n_vocab)}
-    return _write(path, "glm4moe", own, size, shapes, layers, **changes)
+    return write_layers(path, "glm4moe", own, size, shapes, layers, **changes)
 
 
 def write_chain(
@@ -165,14 +105,14 @@ def write_chain(
         "expert_feed_forward_length": size.forward,
         "expert_shared_feed_forward_length": size.forward,
     }
-    attention, experts = {**size.pre, **size.attention()}, _experts(size)
+    attention, routed = {**size.pre, **size.attention()}, experts(size)
     if architecture == "hy_v3":
-        del experts["exp_probs_b.bias"]
+        del routed["exp_probs_b.bias"]
     else:
         windows = [n % 2 > 0 or n >= n_trunk for n in range(n_trunk + 3)]
         own |= {"attention.sliding_window": 64, "attention.sliding_window_pattern": Array(BOOL, windows)}
     if architecture == "mimo2":
-        experts = {name: shape for name, shape in experts.items() if "shexp" not in name}
+        routed = {name: shape for name, shape in routed.items() if "shexp" not in name}
         del attention["attn_q.weight"], attention["attn_k.weight"], attention["attn_v.weight"]
         attention |= {"attn_qkv.weight": (size.width, 3 * size.width), "attn_sinks.weight": (size.n_heads,)}
     else:
@@ -180,25 +120,12 @@ def write_chain(
     if architecture == "step35":
         attention |= {"attn_gate.weight": (size.width, size.n_heads)}
     dense = {**attention, **size.feed_forward}
-    mixture = {**attention, **experts}
+    mixture = {**attention, **routed}
     head = {**dense, **_nextn(size)}
     last = {name: shape for name, shape in head.items() if lacks not in name}
     layers = [*[dense, mixture] * size.n_repeats, head, head, last]
     shapes = {**size.model, "output.weight": (size.width, size.n_vocab)}
-    return _write(path, architecture, own, size, shapes, layers, **changes)
-
-
-def _experts(size: Size) -> Shapes:
-    return {
-        "ffn_gate_inp.weight": (size.width, 4),
-        "exp_probs_b.bias": (4,),
-        "ffn_gate_exps.weight": (size.width, size.forward, 4),
-        "ffn_up_exps.weight": (size.width, size.forward, 4),
-        "ffn_down_exps.weight": (size.forward, size.width, 4),
-        "ffn_gate_shexp.weight": (size.width, size.forward),
-        "ffn_up_shexp.weight": (size.width, size.forward),
-        "ffn_down_shexp.weight": (size.forward, size.width),
-    }
+    return write_layers(path, architecture, own, size, shapes, layers, **changes)
 
 
 def _nextn(size: Size) -> Shapes:
@@ -222,7 +149,7 @@ def write_gemma4(path: Path, size: Size = TINY, /, **changes: Any) -> Path:
         "embedding_length_per_layer_input": 0,
     }
     shapes = {**size.model, "rope_freqs.weight": (size.head // 2,)}
-    return _write(path, "gemma4", own, size, shapes, [layer] * 4 * size.n_repeats, **changes)
+    return write_layers(path, "gemma4", own, size, shapes, [layer] * 4 * size.n_repeats, **changes)
 
 
 def write_gemma4_mtp(path: Path, size: Size = TINY, /, **changes: Any) -> Path:
@@ -257,7 +184,7 @@ def write_gemma4_mtp(path: Path, size: Size = TINY, /, **changes: Any) -> Path:
         "nextn.pre_projection.weight": (2 * size.width, width),
         "nextn.post_projection.weight": (width, size.width),
     }
-    return _write(path, "gemma4-assistant", own, size, shapes, [layer] * 2, **changes)
+    return write_layers(path, "gemma4-assistant", own, size, shapes, [layer] * 2, **changes)
 
 
 def write_mtp_alone(path: Path, size: Size = TINY, /, **changes: Any) -> Path:
@@ -272,14 +199,14 @@ def write_eagle3(path: Path, size: Size = TINY, /, *, d2t: list[int] | None = No
     shapes = {"fc.weight": (3 * size.width, size.width), "output_norm.weight": (size.width,)}
     shapes["output.weight"] = (size.width, n_vocab)
     layer = {**size.pre, "attn_norm_2.weight": (size.width,), **size.attention(2), **size.feed_forward}
-    return _write(path, "eagle3", own, size, shapes, [layer], d2t=d2t, **changes)
+    return write_layers(path, "eagle3", own, size, shapes, [layer], d2t=d2t, **changes)
 
 
 def write_dflash(path: Path, size: Size = TINY, /, **changes: Any) -> Path:
     """Write a DFlash block of two layers, which shares embeddings and output with its target."""
     own: dict[str, Any] = {"target_layers": Array(I32, [1, 3]), "block_size": BLOCK}
     changes.setdefault("tokenizer__ggml__mask_token_id", MASK)
-    return _write(path, "dflash", own, size, _block(size), [size.normed_layer] * 2, **changes)
+    return write_layers(path, "dflash", own, size, _block(size), [size.normed_layer] * 2, **changes)
 
 
 def write_dspark(
@@ -292,7 +219,7 @@ def write_dspark(
     shapes = {**_block(size), "markov_w1.weight": (rank, size.n_vocab), "markov_w2.weight": (rank, n_vocab)}
     shapes |= {"output.weight": (size.width, n_vocab)} if d2t is not None else {}
     shapes |= {"conf_proj.weight": (size.width + rank, 1), "conf_proj.bias": (1,)} if confidence else {}
-    return _write(path, "dflash", own, size, shapes, [size.normed_layer] * 2, d2t=d2t, **changes)
+    return write_layers(path, "dflash", own, size, shapes, [size.normed_layer] * 2, d2t=d2t, **changes)
 
 
 def _block(size: Size) -> Shapes:
@@ -330,10 +257,10 @@ def write_dflash2(path: Path, size: Size = TINY, /, **changes: Any) -> Path:
         "selector_successor.weight": (rank, size.n_vocab),
         "selector_hidden.weight": (size.width, rank),
     }
-    return _write(path, "dflash", own, size, shapes, [{**size.normed_layer, **convolutions}] * 2, **changes)
+    return write_layers(path, "dflash", own, size, shapes, [{**size.normed_layer, **convolutions}] * 2, **changes)
 
 
-def _write(
+def write_layers(
     path: Path,
     architecture: str,
     own: dict[str, Any],

@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from tests.llama.gguf_files import I32, STRING, Array, header, text, tiny
 
-EMBEDDING, FORWARD = 32, 64
+FORWARD = 64
 ALIGNMENT = 32
 F32 = 0
 CONTROL, NORMAL = 3, 1
@@ -27,6 +28,9 @@ def vocabulary() -> list[str]:
     return SPECIALS + byte_letters()
 
 
+N_VOCAB = len(vocabulary())
+
+
 def values(**changes: Any) -> dict[str, Any]:
     """The metadata; see `gguf_files.tiny` for how to change it."""
     tokens = vocabulary()
@@ -42,27 +46,6 @@ def values(**changes: Any) -> dict[str, Any]:
     )
     found.update({key.replace("__", "."): value for key, value in changes.items()})
     return {key: value for key, value in found.items() if value is not None}
-
-
-def write_model(path: Path, **changes: Any) -> Path:
-    """Write a whole model. Changed token lists change the size of the embedding with them; `seed` is of the tensors."""
-    seed = changes.pop("seed", 0)
-    metadata = values(**changes)
-    n_vocab = len(metadata["tokenizer.ggml.tokens"].values)
-    layer = {
-        "attn_norm": (EMBEDDING,),
-        "attn_q": (EMBEDDING, EMBEDDING),
-        "attn_k": (EMBEDDING, EMBEDDING),
-        "attn_v": (EMBEDDING, EMBEDDING),
-        "attn_output": (EMBEDDING, EMBEDDING),
-        "ffn_norm": (EMBEDDING,),
-        "ffn_gate": (EMBEDDING, FORWARD),
-        "ffn_up": (EMBEDDING, FORWARD),
-        "ffn_down": (FORWARD, EMBEDDING),
-    }
-    shapes: Shapes = {"token_embd.weight": (EMBEDDING, n_vocab), "output_norm.weight": (EMBEDDING,)}
-    shapes |= in_layers([{f"{name}.weight": shape for name, shape in layer.items()}])
-    return write_tensors(path, metadata, shapes, seed)
 
 
 Shapes = dict[str, tuple[int, ...]]
@@ -94,6 +77,98 @@ def write_tensors(
     return path
 
 
+@dataclass(frozen=True)
+class Size:
+    """Size of a model.
+
+    Attributes:
+        n_heads: Heads of attention and of recurrence.
+        head: Values of a head; `n_heads * head` is the width of the model.
+        forward: Width of the feed-forward layers.
+        n_vocab: Tokens of the vocabulary.
+        n_repeats: Number of times that the layers of the target are repeated.
+        quantized: Whether the matrices are Q8_0, not F32.
+    """
+
+    n_heads: int = 2
+    head: int = 16
+    forward: int = FORWARD
+    n_vocab: int = N_VOCAB
+    n_repeats: int = 1
+    quantized: bool = False
+
+    @property
+    def width(self) -> int:
+        return self.n_heads * self.head
+
+    @property
+    def model(self) -> Shapes:
+        return {"token_embd.weight": (self.width, self.n_vocab), "output_norm.weight": (self.width,)}
+
+    @property
+    def pre(self) -> Shapes:
+        return {"attn_norm.weight": (self.width,), "ffn_norm.weight": (self.width,)}
+
+    @property
+    def normed(self) -> Shapes:
+        return {"attn_q_norm.weight": (self.head,), "attn_k_norm.weight": (self.head,)}
+
+    @property
+    def feed_forward(self) -> Shapes:
+        return {
+            "ffn_gate.weight": (self.width, self.forward),
+            "ffn_up.weight": (self.width, self.forward),
+            "ffn_down.weight": (self.forward, self.width),
+        }
+
+    @property
+    def normed_layer(self) -> Shapes:
+        return {**self.pre, **self.attention(), **self.normed, **self.feed_forward}
+
+    def attention(self, n_inputs: int = 1, n_queries: int = 1) -> Shapes:
+        return {
+            "attn_q.weight": (n_inputs * self.width, n_queries * self.width),
+            "attn_k.weight": (n_inputs * self.width, self.width),
+            "attn_v.weight": (n_inputs * self.width, self.width),
+            "attn_output.weight": (self.width, self.width),
+        }
+
+
+TINY = Size()
+
+
+def experts(size: Size) -> Shapes:
+    """Return the tensors of four experts, of a shared one, and of what chooses among them."""
+    return {
+        "ffn_gate_inp.weight": (size.width, 4),
+        "exp_probs_b.bias": (4,),
+        "ffn_gate_exps.weight": (size.width, size.forward, 4),
+        "ffn_up_exps.weight": (size.width, size.forward, 4),
+        "ffn_down_exps.weight": (size.forward, size.width, 4),
+        "ffn_gate_shexp.weight": (size.width, size.forward),
+        "ffn_up_shexp.weight": (size.width, size.forward),
+        "ffn_down_shexp.weight": (size.forward, size.width),
+    }
+
+
+def write_model(path: Path, **changes: Any) -> Path:
+    """Write a llama of one layer with weights of a `seed`; token lists change the size of the embedding with them."""
+    seed = changes.pop("seed", 0)
+    metadata = values(**changes)
+    size = Size(n_vocab=len(metadata["tokenizer.ggml.tokens"].values))
+    norms: list[Shapes] = [{name: shape} for name, shape in size.pre.items()]
+    layer = {**norms[0], **size.attention(), **norms[1], **size.feed_forward}
+    return write_tensors(path, metadata, {**size.model, **in_layers([layer])}, seed)
+
+
+def write_mixture(path: Path, n_layers: int = 2) -> Path:
+    """Write a mixture of four experts, two of which compute a token."""
+    metadata = values(llama__block_count=n_layers, llama__expert_count=4, llama__expert_used_count=2)
+    routed = {name: shape for name, shape in experts(TINY).items() if "shexp" not in name and "bias" not in name}
+    layer = {**TINY.pre, **TINY.attention(), **routed}
+    return write_tensors(path, metadata, {**TINY.model, **in_layers([layer] * n_layers)})
+
+
 def architecture_values(architecture: str, own: Mapping[str, Any]) -> dict[str, Any]:
     """Return the metadata of another architecture: the same tokenizer, and `own` with its prefix."""
     shared = {key: value for key, value in values().items() if not key.startswith("llama.")}
@@ -113,20 +188,3 @@ def write_aborting_model(path: Path) -> Path:
     return write_model(
         path, general__architecture="smallthinker", **changes, **{key.replace(".", "__"): None for key in own}
     )
-
-
-def write_mixture(path: Path, n_layers: int = 2, n_experts: int = 4) -> Path:
-    """Write a mixture of experts, two of which compute a token."""
-    metadata = values(llama__block_count=n_layers, llama__expert_count=n_experts, llama__expert_used_count=2)
-    layer: dict[str, tuple[int, ...]] = {
-        **dict.fromkeys(("attn_norm", "ffn_norm"), (EMBEDDING,)),
-        **dict.fromkeys(("attn_q", "attn_k", "attn_v", "attn_output"), (EMBEDDING, EMBEDDING)),
-        "ffn_gate_inp": (EMBEDDING, n_experts),
-        "ffn_gate_exps": (EMBEDDING, FORWARD, n_experts),
-        "ffn_up_exps": (EMBEDDING, FORWARD, n_experts),
-        "ffn_down_exps": (FORWARD, EMBEDDING, n_experts),
-    }
-    n_vocab = len(metadata["tokenizer.ggml.tokens"].values)
-    shapes: Shapes = {"token_embd.weight": (EMBEDDING, n_vocab), "output_norm.weight": (EMBEDDING,)}
-    shapes |= in_layers([{f"{name}.weight": shape for name, shape in layer.items()}] * n_layers)
-    return write_tensors(path, metadata, shapes)

@@ -12,8 +12,8 @@ import numpy as np
 
 from app.core.pictures import PictureData, read_picture
 from tests.llama.gguf_files import F32, I32, STRING, Array
-from tests.llama.tiny_heads import TINY, Size, _write, write_gemma4, write_mtp
-from tests.llama.tiny_model import CONTROL, NORMAL, Shapes, vocabulary, write_tensors
+from tests.llama.tiny_heads import write_gemma4, write_layers, write_mtp
+from tests.llama.tiny_model import CONTROL, NORMAL, TINY, Shapes, Size, vocabulary, write_tensors
 
 WIDTH, FORWARD = 32, 64
 _SLICE_MARKS = ["<fake_token_around_image>", "<global-img>", "<row_1_col_1>", "<row_1_col_2>", "\u010a\u010a"]
@@ -179,14 +179,14 @@ def write_mrope_target(path: Path, size: Size = TINY, /, **changes: Any) -> Path
     bias = {f"attn_{name}.bias": (size.width,) for name in "qkv"}
     layer = {**size.pre, **size.attention(), **bias, **size.feed_forward}
     shapes = {**size.model, "output.weight": (size.width, size.n_vocab)}
-    return _write(path, "qwen2vl", own, size, shapes, [layer] * 2, **changes)
+    return write_layers(path, "qwen2vl", own, size, shapes, [layer] * 2, **changes)
 
 
 def write_causal_target(path: Path, size: Size = TINY, /, **changes: Any) -> Path:
     """Write a llama with an output of its own: its text does not repeat one token."""
     layer = {**size.pre, **size.attention(), **size.feed_forward}
     shapes = {**size.model, "output.weight": (size.width, size.n_vocab)}
-    return _write(path, "llama", {}, size, shapes, [layer] * 4, **changes)
+    return write_layers(path, "llama", {}, size, shapes, [layer] * 4, **changes)
 
 
 def write_sliced_target(path: Path, **changes: Any) -> Path:

@@ -13,7 +13,6 @@ from app.models.gguf import read_header
 from app.models.memory_estimate import ContextShape, draft_memory, estimate_memory
 from app.models.model_facts import ModelFacts, read_facts
 from tests.llama.tiny_heads import (
-    N_VOCAB,
     write_chain,
     write_dense_mtp,
     write_dflash,
@@ -26,6 +25,7 @@ from tests.llama.tiny_heads import (
     write_mtp_alone,
     write_target,
 )
+from tests.llama.tiny_model import N_VOCAB
 
 
 @pytest.fixture

@@ -23,7 +23,8 @@ from app.models.resolve import resolve
 from app.models.source import HubModel, parse_source
 from app.worker.known_pairs import registry
 from tests.capacities import in_ram
-from tests.llama.tiny_heads import Size, write_eagle3, write_mtp, write_target
+from tests.llama.tiny_heads import write_eagle3, write_mtp, write_target
+from tests.llama.tiny_model import Size
 from tests.models.hub.faults import status
 from tests.models.hub.loopback import LoopbackHub
 from tests.models.hub.models import BOTH, DRAFT, TARGET, Patient, brought, no_demo, setup_steps, sha256, tiny
