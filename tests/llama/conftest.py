@@ -15,7 +15,7 @@ from app.llama.devices import build, devices
 from app.llama.fitting import fit_pair, machine_room
 from app.llama.model import Model
 from app.llama.pair import NativePair
-from app.llama.params import ContextParams, ModelParams
+from app.llama.params import ContextParams, ModelParams, PairParams
 from app.settings.layers import DEFAULTS
 from app.worker import loading
 from tests.llama.params import pair_params
@@ -102,11 +102,15 @@ def open_model() -> Iterator[OpenModel]:
 
 @pytest.fixture
 def open_pair() -> Iterator[OpenPair]:
-    """Return a function that loads a pair, and closes it after the test; its parameters are those of `pair_params`."""
+    """Return a function that loads a pair, and closes it after the test.
+
+    It takes the parameters of a pair, or the arguments of `pair_params`.
+    """
     made: list[NativePair] = []
 
-    def load(target: Path, draft: Path | None = None, **params: Any) -> NativePair:
-        made.append(NativePair(pair_params(target, draft, **params), CancelFlag(), lambda *_: True))
+    def load(target: Path | PairParams, draft: Path | None = None, **more: Any) -> NativePair:
+        params = target if isinstance(target, PairParams) else pair_params(target, draft, **more)
+        made.append(NativePair(params, CancelFlag(), lambda *_: True))
         return made[-1]
 
     yield load

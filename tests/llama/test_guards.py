@@ -23,6 +23,7 @@ from app.llama.sampler import SamplerChain
 from app.settings.layers import DEFAULTS
 from app.settings.placement import KV_TYPES, needs_flash_attention
 from tests.llama.conftest import NewContext
+from tests.llama.generation import GREEDY
 from tests.llama.gguf_files import I32, Array
 from tests.llama.tiny_model import vocabulary, write_model
 
@@ -216,12 +217,12 @@ def test_penalties_are_not_shown_tokens_outside_the_vocabulary(context: Context)
     chain.close()
 
 
-@pytest.mark.parametrize("greedy", [True, False])
+@pytest.mark.parametrize("sampling", [GREEDY, SamplingParams(top_k=0, seed=1), SamplingParams(seed=1)])
 @pytest.mark.parametrize("where", [slice(None), slice(7, 8)])
-def test_nan_logits_are_an_error(context: Context, greedy: bool, where: slice) -> None:
+def test_nan_logits_are_an_error(context: Context, sampling: SamplingParams, where: slice) -> None:
     context.decode((1, 2, 3), 1)
     context.logits(0)[where] = np.nan
-    chain = SamplerChain(context, SamplingParams(temperature=0 if greedy else 1, top_k=0, seed=1))
+    chain = SamplerChain(context, sampling)
     with pytest.raises(DecodeError, match="not numbers") as caught:
         chain.sample(0)
     assert caught.value.hint
@@ -231,7 +232,7 @@ def test_nan_logits_are_an_error(context: Context, greedy: bool, where: slice) -
 @pytest.mark.parametrize(
     "sampling",
     [
-        SamplingParams(temperature=0),
+        GREEDY,
         SamplingParams(temperature=0, repeat_penalty=1.1),
         SamplingParams(top_k=0, top_p=1, min_p=0, seed=1),
         SamplingParams(temperature=100, repeat_penalty=0.01, top_k=0, top_p=1, min_p=0, seed=1),

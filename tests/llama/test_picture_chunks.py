@@ -1,7 +1,7 @@
 """Pictures in a prompt: the same text with and without drafts, nothing encoded twice, and caches that stay right."""
 
 import ctypes
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,11 +17,9 @@ from app.engine import prompt_cache
 from app.engine.draft_source import DraftSource
 from app.engine.events import DraftLost, PromptProgress, Step
 from app.engine.fixed import FixedDrafting, NoDrafting
-from app.engine.generator import Generator, Request
 from app.engine.prompt_cache import PromptCache
 from app.engine.types import AutoDraft, DraftParams, SamplingParams
 from app.llama import draft_slot, projector, projector_loading
-from app.llama.cancel import CancelFlag
 from app.llama.library import native
 from app.llama.pair import NativePair
 from app.llama.params import ModelParams
@@ -33,7 +31,8 @@ from app.worker.jobs import prompt_text
 from app.worker.request import AnswerRequest
 from tests.compare.runs import finish as finish_sampled
 from tests.llama import tiny_heads
-from tests.llama.params import pair_params
+from tests.llama.conftest import OpenPair
+from tests.llama.generation import GREEDY, events_of
 from tests.llama.tiny_projector import KINDS, picture, write_projector
 from tests.sampled_distribution import EVERYTHING, check_sampled
 
@@ -61,9 +60,8 @@ NewPair = Callable[..., NativePair]
 
 
 @pytest.fixture
-def new_pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NewPair]:
+def new_pair(tmp_path: Path, open_pair: OpenPair, monkeypatch: pytest.MonkeyPatch) -> NewPair:
     """Return a function that loads a target of a kind with its projector, and perhaps a draft."""
-    made: list[NativePair] = []
     # The files are known to be whole, and a child process for each would take most of the time.
     monkeypatch.setattr(draft_slot, "try_file", lambda *_, **__: None)
     monkeypatch.setattr(projector_loading, "projector_bytes", lambda *_: (0, 0))
@@ -78,14 +76,11 @@ def new_pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[NewPai
         draft = write_draft(tmp_path / "draft.gguf") if write_draft is not None else None
         model = ModelParams(load_mtp=mtp)
         settings = {"model.kv_type": "f32", "draft.kv_type": "f32"}
-        params = pair_params(target, draft, n_ctx=n_ctx, model=model, settings=settings, projector=encoder)
-        made.append(NativePair(params, CancelFlag(), lambda *_: True))
-        assert not made[-1].notices
-        return made[-1]
+        pair = open_pair(target, draft, n_ctx=n_ctx, model=model, settings=settings, projector=encoder)
+        assert not pair.notices
+        return pair
 
-    yield make
-    for pair in made:
-        pair.close()
+    return make
 
 
 @pytest.fixture
@@ -119,10 +114,8 @@ def prompt_of(pair: NativePair, *texts: str, pictures: Sequence[PictureData] = (
 def answer(pair: NativePair, prompt: Sequence[int], drafter: DraftSource | None = None, n: int = N_TOKENS) -> Answer:
     if pair.drafter is not None:
         pair.drafter.prepare(prompt, drafts=drafter is not None)
-    chain = pair.new_sampler(SamplingParams(temperature=0))
-    generator = Generator(pair.target, FixedDrafting(drafter, FIXED) if drafter is not None else NoDrafting(), chain)
-    events = list(generator.run(Request(prompt, lambda token: False, n, lambda *_: None)))
-    chain.close()
+    strategy = FixedDrafting(drafter, FIXED) if drafter is not None else NoDrafting()
+    events, generator = events_of(pair, strategy, prompt, n)
     assert not [event for event in events if isinstance(event, DraftLost)]
     steps = [event for event in events if isinstance(event, Step)]
     progress = [event for event in events if isinstance(event, PromptProgress)]
@@ -448,7 +441,7 @@ def test_an_answer_reports_the_picture_that_is_read(text: str, new_pair: NewPair
     pair = new_pair("causal", KINDS["causal"].write_target)
     given = a_picture("causal")
     question = Message(Role.USER, text, pictures=(given.picture,))
-    request = AnswerRequest((question,), SamplingParams(temperature=0), AutoDraft(), 8, pictures=(given,))
+    request = AnswerRequest((question,), GREEDY, AutoDraft(), 8, pictures=(given,))
     events = list(responder.answer(pair, 1, request))
     assert isinstance(events[-1], Finished)
     assert events[-1].stats.predicted_n == 8

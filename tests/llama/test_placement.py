@@ -13,17 +13,16 @@ from app.core.errors import UsageError
 from app.hardware.devices import Device
 from app.llama import draft_slot, loading, stored_measurements
 from app.llama import pair as pairs
-from app.llama.cancel import CancelFlag
 from app.llama.child import SafeFiles
 from app.llama.context import Context
 from app.llama.fitting.fit_pair import fitted
 from app.llama.library import native
 from app.llama.loading import find, label, place
 from app.llama.model import Model
-from app.llama.pair import NativePair
-from app.llama.params import ModelParams, PairParams
+from app.llama.params import ModelParams
 from app.llama.stored_measurements import memory_file, pair_identity, thread_file
 from app.models.memory_estimate import ModelMemory
+from tests.llama.conftest import OpenPair
 from tests.llama.params import pair_params
 
 pytestmark = pytest.mark.native
@@ -91,17 +90,15 @@ def test_the_label_names_the_devices(cards: None) -> None:
 # A pair
 
 
-def load(params: PairParams) -> NativePair:
-    return NativePair(params, CancelFlag(), lambda *_: True)
-
-
 @pytest.mark.parametrize("shared", [{"n_gpu_layers": 5}, {"cpu_experts": 1}, {"overrides": ("ffn_up=cpu",)}])
 def test_the_cpu_shares_a_model_that_is_not_whole_on_a_gpu(shared: dict[str, Any]) -> None:
     assert ModelParams().has_all_layers_on_gpu
     assert not ModelParams(**shared).has_all_layers_on_gpu
 
 
-def test_both_models_get_their_own_settings(tiny: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_models_get_their_own_settings(
+    open_pair: OpenPair, tiny: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     models, contexts = [], []
 
     class SeenModel(Model):
@@ -119,17 +116,8 @@ def test_both_models_get_their_own_settings(tiny: Callable[..., Path], monkeypat
         monkeypatch.setattr(module, "Context", SeenContext)
     files = [tiny(llama__context_length=512) for _ in range(2)]
     target, draft = ModelParams(devices=("cpu",)), ModelParams(n_gpu_layers=0, split=False)
-    load(
-        pair_params(
-            files[0],
-            files[1],
-            1,
-            256,
-            model=target,
-            draft_model=draft,
-            settings={"model.kv_type": "f32", "draft.kv_type": "bf16", "model.flash_attn": "on"},
-        )
-    ).close()
+    settings = {"model.kv_type": "f32", "draft.kv_type": "bf16", "model.flash_attn": "on"}
+    open_pair(*files, n_ctx=256, model=target, draft_model=draft, settings=settings)
 
     assert models == [target, draft]
     assert [c.kv_type for c in contexts] == ["f32", "bf16"]

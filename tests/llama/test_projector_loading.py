@@ -13,11 +13,10 @@ from app.core.errors import AppError, DamagedFileError, DoesNotFitError, ModelFi
 from app.core.pictures import MARK
 from app.hardware.fit import MAIN, main_memory_room
 from app.llama import draft_slot, projector_loading
-from app.llama.cancel import CancelFlag
 from app.llama.fitting import fit_pair
 from app.llama.fitting.machine_room import needs
-from app.llama.pair import NativePair
 from app.llama.params import PairParams
+from tests.llama.conftest import OpenPair
 from tests.llama.params import pair_params
 from tests.llama.tiny_projector import KINDS, picture, write_projector
 
@@ -40,38 +39,33 @@ def params(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Pai
     return write
 
 
-def load(params: PairParams) -> NativePair:
-    return NativePair(params, CancelFlag(), lambda *_: True)
-
-
 def test_a_projector_that_ends_the_process_is_left_out_and_tried_once(
-    params: Callable[..., PairParams], monkeypatch: pytest.MonkeyPatch
+    open_pair: OpenPair, params: Callable[..., PairParams], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = params(clip__vision__attention__head_count=7)
     for is_first in (True, False):
-        pair = load(broken)
+        pair = open_pair(broken)
         assert pair.pictures is None is pair.info.projector
         (notice,) = (notice for notice in pair.notices if "Pictures cannot be read" in notice)
         assert "does not survive" in notice
-        pair.close()
         if is_first:
             monkeypatch.setattr(projector_loading, "ask", lambda *_, **__: pytest.fail("a second child was started"))
     monkeypatch.undo()
     with pytest.raises(DamagedFileError, match="does not survive"):
-        load(broken.over({"model.mmproj": str(broken.projector)}))
+        open_pair(broken.over({"model.mmproj": str(broken.projector)}))
 
 
 def test_a_file_that_is_refused_by_its_header_needs_no_child(
-    params: Callable[..., PairParams], monkeypatch: pytest.MonkeyPatch
+    open_pair: OpenPair, params: Callable[..., PairParams], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(projector_loading, "ask", lambda *_, **__: pytest.fail("a child was started"))
     named = params(mmproj="mmproj.gguf", clip__vision__projection_dim=64)
     with pytest.raises(ModelFileError, match="is for another model"):
-        load(named)
+        open_pair(named)
     assert named.projector is not None
     named.projector.unlink()
     with pytest.raises(ModelFileError, match="There is no file"):
-        load(named)
+        open_pair(named)
 
 
 @pytest.mark.parametrize(("name", "n_pixels"), [("causal", 56**2), ("m-rope", 2048**2)])
@@ -94,7 +88,7 @@ def test_a_projector_is_not_tried_without_its_target(params: Callable[..., PairP
 
 
 def test_a_projector_is_tried_once_and_counts_in_the_plan(
-    params: Callable[..., PairParams], monkeypatch: pytest.MonkeyPatch
+    open_pair: OpenPair, params: Callable[..., PairParams], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = params()
     assert asked.projector is not None
@@ -111,7 +105,7 @@ def test_a_projector_is_tried_once_and_counts_in_the_plan(
     assert 1_000_000 < need.projector < 1_000_000 + size
     assert need.total == without.total + need.projector + 500_000
     assert needs(asked)[0] == need
-    load(asked).close()
+    open_pair(asked)
     assert questions == ["llama.projector_loading.measure"]
     asked.projector.write_bytes(asked.projector.read_bytes() + b"\0" * 32)
     needs(asked)
@@ -133,21 +127,20 @@ def test_a_projector_without_room_is_left_out_unless_it_is_named(
         fit_pair.fitted(asked.over({"model.mmproj": str(asked.projector)}), [])
 
 
-def test_a_pair_with_a_tried_projector_reads_pictures(params: Callable[..., PairParams]) -> None:
-    pair = load(params("m-rope"))
+def test_a_pair_with_a_tried_projector_reads_pictures(open_pair: OpenPair, params: Callable[..., PairParams]) -> None:
+    pair = open_pair(params("m-rope"))
     assert not pair.notices
     prompt = pair.prompts.build([Message(Role.USER, f"{MARK}?")], pictures=[picture(56, 56)])
     for _ in pair.target.read(prompt.tokens, lambda: False):
         pass
-    pair.close()
 
 
 def test_a_child_that_cannot_start_is_no_fault_of_the_file(
-    params: Callable[..., PairParams], monkeypatch: pytest.MonkeyPatch
+    open_pair: OpenPair, params: Callable[..., PairParams], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: object, **__: object) -> int:
         raise ChildError("could not be started: no memory")
 
     monkeypatch.setattr(projector_loading, "ask", fails)
     with pytest.raises(AppError, match="could not be tried: the child could not be started"):
-        load(params(mmproj="mmproj.gguf"))
+        open_pair(params(mmproj="mmproj.gguf"))

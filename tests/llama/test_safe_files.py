@@ -14,12 +14,11 @@ from app.core.child import ChildError
 from app.core.errors import Interrupted, ModelFileError, ModelLoadError
 from app.hardware.fit import main_memory_room
 from app.llama import child as llama_child
-from app.llama.cancel import CancelFlag
 from app.llama.child import SafeFiles, try_file
 from app.llama.fitting import fit_pair
 from app.llama.fitting.fit_pair import fitted
-from app.llama.pair import NativePair
 from app.llama.params import ModelParams, PairParams
+from tests.llama.conftest import OpenPair
 from tests.llama.params import pair_params
 from tests.llama.tiny_heads import write_dflash, write_target
 from tests.llama.tiny_model import write_aborting_model, write_model
@@ -32,21 +31,14 @@ def params(target: Path, folder: Path | None, draft: Path | None = None) -> Pair
     return pair_params(target, draft, n_threads=1, n_ctx=64, memory_dir=folder and folder / "drafting")
 
 
-def load(target: Path, folder: Path | None, draft: Path | None = None) -> list[str]:
-    """Load a file and return the error."""
-    pair = NativePair(params(target, folder, draft), CancelFlag(), lambda what, share: True)
-    pair.close()
-    return pair.notices
-
-
 # Files that crash llama.cpp
 
 
-def test_a_file_that_aborts_llama_cpp_is_an_error(tmp_path: Path) -> None:
+def test_a_file_that_aborts_llama_cpp_is_an_error(open_pair: OpenPair, tmp_path: Path) -> None:
     aborting = write_aborting_model(tmp_path / "m.gguf")
 
     with pytest.raises(ModelFileError) as caught:
-        load(aborting, tmp_path)
+        open_pair(params(aborting, tmp_path))
 
     assert caught.value.message.startswith(f"{aborting} cannot be run: the installed llama.cpp does not ")
     assert "crashed: smallthinker.cpp:" in caught.value.message
@@ -56,16 +48,16 @@ def test_a_file_that_aborts_llama_cpp_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("layers", [0, 513])
-def test_a_number_of_layers_that_aborts_llama_cpp_is_an_error(tmp_path: Path, layers: int) -> None:
+def test_a_number_of_layers_that_aborts_llama_cpp_is_an_error(open_pair: OpenPair, tmp_path: Path, layers: int) -> None:
     with pytest.raises(ModelFileError, match="does not survive it"):
-        load(write_model(tmp_path / "m.gguf", llama__block_count=layers), tmp_path)
+        open_pair(params(write_model(tmp_path / "m.gguf", llama__block_count=layers), tmp_path))
 
 
-def test_a_refused_file_keeps_the_reason_of_llama_cpp(tmp_path: Path) -> None:
+def test_a_refused_file_keeps_the_reason_of_llama_cpp(open_pair: OpenPair, tmp_path: Path) -> None:
     path = write_model(tmp_path / "m.gguf", tokenizer__ggml__merges=None)
 
     with pytest.raises(ModelLoadError, match="merges"):
-        load(path, tmp_path)
+        open_pair(params(path, tmp_path))
     assert path not in SafeFiles(tmp_path / KEPT)
 
 
@@ -93,7 +85,9 @@ def test_only_a_crash_makes_a_file_damaged(
     assert path not in SafeFiles(tmp_path / KEPT)
 
 
-def test_draft_layers_are_tried_on_the_devices_of_the_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_draft_layers_are_tried_on_the_devices_of_the_plan(
+    open_pair: OpenPair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[tuple[Any, ...]] = []
 
     def ask(*question: Any, **_: Any) -> bool:
@@ -103,7 +97,7 @@ def test_draft_layers_are_tried_on_the_devices_of_the_plan(tmp_path: Path, monke
     monkeypatch.setattr(llama_child, "ask", ask)
     target, draft = write_target(tmp_path / "target.gguf"), write_dflash(tmp_path / "draft.gguf")
     wanted = replace(params(target, tmp_path, draft), model=ModelParams(devices=("cpu",)))
-    NativePair(wanted, CancelFlag(), lambda *_: True).close()
+    open_pair(wanted)
 
     (tried,) = [pair for function, _, *rest in asked for pair in rest if function == "llama.footprint.try_head"]
     assert (tried.model.devices, tried.draft_model.devices) == (("cpu",), ("cpu",))
@@ -116,13 +110,13 @@ def test_draft_layers_are_tried_on_the_devices_of_the_plan(tmp_path: Path, monke
 # Safe files
 
 
-def test_a_safe_file_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_safe_file_is_not_tried_again(open_pair: OpenPair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_model(tmp_path / "m.gguf")
-    load(path, tmp_path)
+    open_pair(params(path, tmp_path))
     assert path in SafeFiles(tmp_path / KEPT)
 
     monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: pytest.fail("a child was started"))
-    load(path, tmp_path)
+    open_pair(params(path, tmp_path))
 
 
 def test_a_changed_file_is_a_new_one(tmp_path: Path) -> None:

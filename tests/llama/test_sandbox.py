@@ -5,22 +5,9 @@ from contextlib import suppress
 
 import pytest
 
-from app.conversations.message import Message, Role
 from app.core.errors import TemplateError
 from app.llama import sandbox, sandbox_sizes
-from app.llama.template import ChatTemplate
-
-TALK = [Message(Role.SYSTEM, "Be brief."), Message(Role.USER, "Hello")]
-
-
-def render(source: str) -> str:
-    return ChatTemplate(source).render(TALK)
-
-
-def failure(source: str) -> TemplateError:
-    with pytest.raises(TemplateError) as caught:
-        render(source)
-    return caught.value
+from tests.llama.test_template import failure, render
 
 
 @pytest.mark.parametrize(

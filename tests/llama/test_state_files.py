@@ -1,7 +1,7 @@
 """Saved caches on disk: found again, checked, capped, and never wrong text."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import cycle, islice
 from pathlib import Path
 from random import Random
@@ -15,11 +15,7 @@ from app.conversations.state_folder import remove_orphans, state_files
 from app.engine import prompt_cache
 from app.engine.cache import TokenCache
 from app.engine.prompt_cache import FEWEST, PromptCache
-from app.engine.types import SamplingParams
-from app.llama.cancel import CancelFlag
-from app.llama.checks import open_model_file
 from app.llama.context import Context
-from app.llama.model import Model
 from app.llama.pair import NativePair
 from app.llama.state_files import StateFiles
 from app.llama.stored_measurements import states_identity
@@ -27,7 +23,8 @@ from app.worker.events import Finished
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
 from tests.fakes import FakeModel, mixing
-from tests.llama.conftest import NewContext
+from tests.llama.conftest import NewContext, OpenModel, OpenPair
+from tests.llama.generation import GREEDY
 from tests.llama.params import pair_params
 from tests.llama.tiny_hybrid import WINDOW, write_gemma3, write_mamba2, write_qwen35, write_windowed_lfm2
 from tests.llama.tiny_model import write_model
@@ -222,6 +219,7 @@ def test_random_operations_never_change_the_cache(can_truncate: bool, states: Pa
     [(write_attention, True), (write_gemma3, True), (write_gemma3, False), (write_qwen35, True), (write_mamba2, True)],
 )
 def test_random_operations_never_change_the_text(
+    open_model: OpenModel,
     write: Callable[[Path, int], Path],
     swa_full: bool,
     kv_type: str,
@@ -229,7 +227,7 @@ def test_random_operations_never_change_the_text(
     states: Path,
     tmp_path: Path,
 ) -> None:
-    models = [Model(open_model_file(write(tmp_path / f"{seed}.gguf", seed))) for seed in range(2)]
+    models = [open_model(write(tmp_path / f"{seed}.gguf", seed)) for seed in range(2)]
     fresh = [TokenCache(new_context(1024, of=model, kv_type=kv_type)) for model in models]
 
     def start(is_other: bool) -> Process:
@@ -245,16 +243,14 @@ def test_random_operations_never_change_the_text(
         assert_same_text(process.cache, expected, prompt)
 
     operate(60, start, check)
-    for model in models:
-        model.close()
 
 
 @pytest.mark.native
 @pytest.mark.parametrize("kv_type", ["f16", "q8_0"])
 def test_a_cache_of_the_window_alone_gives_the_text_of_a_fresh_read(
-    kv_type: str, new_context: NewContext, tmp_path: Path
+    open_model: OpenModel, kv_type: str, new_context: NewContext, tmp_path: Path
 ) -> None:
-    model, random = Model(open_model_file(write_gemma3(tmp_path / "model.gguf"))), Random(5)
+    model, random = open_model(write_gemma3(tmp_path / "model.gguf")), Random(5)
     cache = TokenCache(new_context(2048, of=model, kv_type=kv_type, n_batch=64, swa_full=False))
     fresh = TokenCache(new_context(2048, of=model, kv_type=kv_type))
     prompt, saved, n_cached = random.choices(range(2, 250), k=900), None, []
@@ -281,42 +277,33 @@ def test_a_cache_of_the_window_alone_gives_the_text_of_a_fresh_read(
         # Without a token of the window they differ by 0.2 and more.
         np.testing.assert_allclose(cache.logits(0), fresh.logits(0), atol=0.05)
     assert n_cached.count(0) < 12, "most prompts continue what is cached, or a kept state"
-    model.close()
-
-
-@pytest.fixture
-def opened(demo_target: Path, demo_draft: Path, tmp_path: Path) -> Iterator[Any]:
-    pairs: list[NativePair] = []
-
-    def open_pair(**params: Any) -> NativePair:
-        found = pair_params(demo_target, demo_draft, n_threads=1, n_ctx=1024, memory_dir=tmp_path, **params)
-        pairs.append(NativePair(found, CancelFlag(), lambda *_: True))
-        return pairs[-1]
-
-    yield open_pair
-    for pair in pairs:
-        pair.close()
 
 
 def greedy(pair: NativePair, prompt: str, conversation: str) -> Finished:
-    request = AnswerRequest(
-        (Message(Role.USER, prompt),), SamplingParams(temperature=0), max_tokens=12, conversation=conversation
-    )
+    request = AnswerRequest((Message(Role.USER, prompt),), GREEDY, max_tokens=12, conversation=conversation)
     *_, last = answer(pair, 1, request)
     assert isinstance(last, Finished)
     return last
 
 
 @pytest.mark.native
-def test_greedy_text_after_a_restart_equals_the_text_before_it(opened: Any) -> None:
+def test_greedy_text_after_a_restart_equals_the_text_before_it(
+    open_pair: OpenPair, demo_target: Path, demo_draft: Path, tmp_path: Path
+) -> None:
     prompts = {"1": "The sea is calm today. " * 26 + "Describe it.", "2": "Red, green, blue. " * 30 + "Say it again."}
-    settings = {"model.kv_type": "q8_0", "draft.kv_type": "q8_0"}
-    pair = opened(settings=settings)
+    params = pair_params(
+        demo_target,
+        demo_draft,
+        n_ctx=1024,
+        memory_dir=tmp_path,
+        settings={"model.kv_type": "q8_0", "draft.kv_type": "q8_0"},
+    )
+    pair = open_pair(params)
     for name, prompt in prompts.items():
         greedy(pair, prompt, name)
     before = [greedy(pair, prompt, name) for name, prompt in prompts.items()]
     pair.close()
-    pair = opened(settings=settings)
+    pair = open_pair(params)
     restored = [greedy(pair, prompt, name) for name, prompt in prompts.items()]
     assert [finished.stats.prompt_n for finished in (*before, *restored)] == [1] * 4
     assert [finished.text for finished in restored] == [finished.text for finished in before]
@@ -340,9 +327,13 @@ def test_a_folder_that_cannot_be_read_has_no_states(monkeypatch: pytest.MonkeyPa
     ("write", "reused"), [(write_gemma3, (0, 160, 0, 60, 0)), (write_windowed_lfm2, (0, 160, 0, 0, 0))]
 )
 def test_a_restored_sliding_window_can_be_cut_anywhere(
-    write: Callable[[Path], Path], reused: tuple[int, ...], new_context: NewContext, tmp_path: Path
+    open_model: OpenModel,
+    write: Callable[[Path], Path],
+    reused: tuple[int, ...],
+    new_context: NewContext,
+    tmp_path: Path,
 ) -> None:
-    model = Model(open_model_file(write(tmp_path / "model.gguf")))
+    model = open_model(write(tmp_path / "model.gguf"))
     cache = TokenCache(new_context(of=model))
     first = [2 + 37 * i % 250 for i in range(5 * WINDOW)]
     list(cache.read(first, lambda: False))
@@ -356,7 +347,6 @@ def test_a_restored_sliding_window_can_be_cut_anywhere(
             cache.restore(saved)
         assert cache.reuse(prompt) == n_reused
         assert_same_text(cache, TokenCache(new_context(of=model)), prompt)
-    model.close()
 
 
 def assert_same_text(cache: TokenCache, fresh: TokenCache, prompt: Sequence[int], near_tie: float = 0.05) -> None:

@@ -9,8 +9,7 @@ from app.engine.text.reasoning import AnswerPart
 from app.llama.prompt import PromptBuilder
 from app.settings.layers import AS_TRAINED, Thinking, ThinkingSupport
 from tests.llama.gguf_files import I32, STRING, Array
-from tests.llama.test_plain_prompt import text_of
-from tests.llama.test_prompt import tiny
+from tests.llama.test_prompt import text_of, tiny
 from tests.llama.tiny_model import CONTROL, NORMAL, SPECIALS, byte_letters
 
 pytestmark = pytest.mark.native
@@ -69,7 +68,7 @@ def test_the_prompt_ends_where_it_was_asked_to(
 ) -> None:
     builder = model(tmp_path, template)
     prompt = builder.build(ASKED, prefill, thinking=thinking)
-    shown = text_of(builder, prompt.tokens)
+    shown = text_of(builder._model, prompt.tokens)
     begins = "<|start|>user<|message|>a<|end|><|start|>assistant" if template == CHANNELS else "a>"
     assert (shown, prompt.part) == (begins + text, part)
 

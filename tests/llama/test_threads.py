@@ -8,13 +8,11 @@ import pytest
 
 from app.cli.options import read_pair
 from app.engine.auto.threads import ThreadTimes
-from app.llama.cancel import CancelFlag
 from app.llama.library import native
-from app.llama.pair import NativePair
-from app.llama.params import ModelParams, PairParams
+from app.llama.params import ModelParams
 from app.llama.stored_measurements import cpu_model, thread_file
 from app.worker import loading
-from tests.llama.conftest import NewContext
+from tests.llama.conftest import NewContext, OpenPair
 from tests.llama.params import pair_params
 
 pytestmark = pytest.mark.native
@@ -49,10 +47,6 @@ def test_prompts_have_threads_of_their_own(new_context: NewContext, told: list[t
     assert told == [(1, 2), (1, 1), (1, 2)]
 
 
-def load(params: PairParams) -> NativePair:
-    return NativePair(params, CancelFlag(), lambda *_: True)
-
-
 @pytest.fixture
 def busy(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """Other programs, idle unless `is_much` is set, beside a scripted measurement of threads."""
@@ -69,12 +63,16 @@ def busy(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
 @pytest.mark.usefixtures("busy")
 def test_the_fastest_thread_count_is_used_and_saved(
-    tmp_path: Path, demo_target: Path, demo_draft: Path, told: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+    open_pair: OpenPair,
+    tmp_path: Path,
+    demo_target: Path,
+    demo_draft: Path,
+    told: list[tuple[int, int]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     params = pair_params(demo_target, demo_draft, 1, n_ctx=256, memory_dir=tmp_path)
-    pair = load(params)
+    pair = open_pair(params)
     list(pair.measure_threads((1, 2), lambda: False))
-    pair.close()
 
     # Target and draft.
     assert told == [(2, 2), (2, 2)]
@@ -87,36 +85,38 @@ def test_the_fastest_thread_count_is_used_and_saved(
 
 
 def test_threads_measured_beside_busy_programs_are_not_saved(
-    tmp_path: Path, demo_target: Path, busy: SimpleNamespace
+    open_pair: OpenPair, tmp_path: Path, demo_target: Path, busy: SimpleNamespace
 ) -> None:
     busy.is_much = True
-    pair = load(pair_params(demo_target, None, 1, n_ctx=256, memory_dir=tmp_path))
+    pair = open_pair(pair_params(demo_target, None, 1, n_ctx=256, memory_dir=tmp_path))
     steps = pair.measure_threads((1, 2), lambda: False)
     next(steps)
     with pytest.raises(StopIteration) as ended:
         next(steps)
-    pair.close()
 
     assert ended.value.value.is_disturbed
     assert not list(tmp_path.rglob("threads/*"))
 
 
 def test_threads_yield_to_other_programs(
-    demo_target: Path, demo_draft: Path, told: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+    open_pair: OpenPair,
+    demo_target: Path,
+    demo_draft: Path,
+    told: list[tuple[int, int]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     seconds, busy = [0.0], [0.0]
     monkeypatch.setattr("app.llama.cpu_threads.usable_processors", lambda: frozenset(range(4)))
     monkeypatch.setattr("app.llama.cpu_threads.others_seconds", lambda: busy[0])
     monkeypatch.setattr("app.llama.cpu_threads.time", SimpleNamespace(monotonic=lambda: seconds[0]))
     params = pair_params(demo_target, demo_draft, 4, n_ctx=256)
-    pair = load(params)
+    pair = open_pair(params)
     in_use = []
     for others in (0.0, 2.0, 0.0):
         seconds[0] += 1.0
         busy[0] += others
         pair.threads.yield_cpu()
         in_use.append(pair.threads.in_use)
-    pair.close()
 
     assert in_use == [4, 3, 4]
     # Target and draft.

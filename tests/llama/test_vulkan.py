@@ -46,12 +46,12 @@ from app.llama.fitting.machine_room import memory_rooms
 from app.llama.library import captured_log
 from app.llama.model import Model
 from app.llama.pair import NativePair
-from app.llama.params import ContextParams, ModelParams
+from app.llama.params import ModelParams
 from app.models.memory_estimate import _BATCH_COPIES
 from app.models.model_facts import read_facts
-from app.settings.layers import DEFAULTS
 from app.settings.placement import CPU, KV_TYPES
 from app.worker.loading import asked_here
+from tests.llama.conftest import NewContext, OpenModel
 from tests.llama.generation import answer
 from tests.llama.placement_runs import drafting, load, run, write_pair
 from tests.llama.test_remote import Server
@@ -213,11 +213,6 @@ def test_restored_conversations_continue_as_new_ones(files: Files, monkeypatch: 
     assert [tokens for _, tokens in (again, *restarted)] == [first[1], first[1], second[1]]
 
 
-def context_of(model: Model, *, swa_full: bool = True) -> Context:
-    settings = DEFAULTS.over({"model.swa_full": "on" if swa_full else "off"})
-    return Context(model, ContextParams(256, 1, 1, n_outputs=1, kv_type="f32", settings=settings))
-
-
 @pytest.mark.parametrize(
     ("write", "swa_full"),
     [
@@ -229,11 +224,12 @@ def context_of(model: Model, *, swa_full: bool = True) -> Context:
     ],
 )
 def test_windows_and_recurrent_states_are_those_of_the_cpu(
-    tmp_path: Path, write: Callable[[Path], Path], swa_full: bool
+    tmp_path: Path, open_model: OpenModel, new_context: NewContext, write: Callable[[Path], Path], swa_full: bool
 ) -> None:
     path = write(tmp_path / "model.gguf")
-    there, here = (Model(open_model_file(path), ModelParams(devices=(name,))) for name in ("Vulkan0", CPU))
-    cache, fresh = TokenCache(context_of(there, swa_full=swa_full)), partial(context_of, swa_full=swa_full)
+    there, here = (open_model(path, ModelParams(devices=(name,))) for name in ("Vulkan0", CPU))
+    fresh = partial(new_context, n_outputs=1, kv_type="f32", swa_full=swa_full)
+    cache = TokenCache(fresh(of=there))
     prompt = [2 + 37 * i % 250 for i in range(3 * WINDOW)]
     list(cache.read(prompt, lambda: False))
     saved = cache.save()
@@ -242,18 +238,18 @@ def test_windows_and_recurrent_states_are_those_of_the_cpu(
     list(cache.read(prompt[::-1], lambda: False))
     cache.restore(saved)
 
-    assert_same_text(cache, TokenCache(fresh(there)), [*prompt, 7, 8, 9])
+    assert_same_text(cache, TokenCache(fresh(of=there)), [*prompt, 7, 8, 9])
     cache.rollback(0)
-    assert_same_text(cache, TokenCache(fresh(here)), prompt)
-    there.close()
-    here.close()
+    assert_same_text(cache, TokenCache(fresh(of=here)), prompt)
 
 
-def test_logits_of_a_real_model_are_those_of_the_cpu_but_for_rounding(demo_target: Path) -> None:
+def test_logits_of_a_real_model_are_those_of_the_cpu_but_for_rounding(
+    demo_target: Path, open_model: OpenModel, new_context: NewContext
+) -> None:
     rows = []
     for name in ("Vulkan0", CPU):
-        model = Model(open_model_file(demo_target), ModelParams(devices=(name,)))
-        context = Context(model, ContextParams(n_ctx=128, n_threads=1, n_threads_batch=1, n_outputs=1))
+        model = open_model(demo_target, ModelParams(devices=(name,)))
+        context = new_context(128, of=model, n_outputs=1)
         context.decode(
             model.tokenize("The capital of France is Paris, and the capital of Italy is", parse_special=False), 1
         )
@@ -261,8 +257,6 @@ def test_logits_of_a_real_model_are_those_of_the_cpu_but_for_rounding(demo_targe
         for token in model.tokenize(" Rome, which", parse_special=False):
             context.decode([token], 1)
             rows.append(context.logits(0).copy())
-        context.close()
-        model.close()
     there, here = np.array(rows).reshape(2, -1)
 
     # The CPU under another name would agree to the last bit.
