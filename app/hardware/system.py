@@ -72,13 +72,9 @@ class System:
         return self.run("sysctl", "-in", name).strip()
 
     def glibc(self) -> str:
-        """Return the version of the GNU C library, such as "glibc 2.36"; "" on Linux without it."""
-        if sys.platform == "win32":
-            return ""
-        try:
-            return os.confstr("CS_GNU_LIBC_VERSION") or ""
-        except (OSError, ValueError):
-            return ""
+        """Return the version of the GNU C library, such as "2.36"; an empty text on systems without it."""
+        name, version = platform.libc_ver()
+        return version if name == "glibc" else ""
 
     def memory(self) -> tuple[int, int]:
         """Return the bytes of RAM: total, and available without swapping."""

@@ -14,10 +14,10 @@ device by hand:
 
     GGML_VK_VISIBLE_DEVICES=0 tandem run --device Vulkan0 --max-tokens 8 "Name a color."
 
-Compiling the shaders takes most of the time. On Debian 13 (Mesa 25.0, LLVM 19) the first run takes six minutes of CPU
-time, and later ones a minute and a half: 115 s with `-n 2` on two busy cores. LLVM 15 of Debian 12 compiles single
-shaders for minutes. Every process loads them from `~/.cache/tandem-test-shaders` again, so most tests share a process,
-few shapes and short texts. An abort of llama.cpp ends a worker of `-n`, which is replaced.
+Compiling the shaders takes most of the first run, and LLVM 15 of Debian 12 compiles single ones for minutes. Later runs
+take a minute and a half of CPU time on Debian 13 (Mesa 25.0, LLVM 19): 115 s with `-n 2` on two busy cores. Every
+process loads the shaders from `~/.cache/tandem-test-shaders` again, so most tests share a process, few shapes and short
+texts. An abort of llama.cpp ends a worker of `-n`, which is replaced.
 """
 
 import json
