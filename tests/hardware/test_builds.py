@@ -18,6 +18,7 @@ GIB = 1 << 30
 INDEX = "https://abetlen.github.io/llama-cpp-python/whl/"
 PIN = "llama-cpp-python==0.3.36"
 RTX = Gpu("nvidia", "RTX 4090", 24 * GIB, 23 * GIB, "550.54.15", "CUDA 12.4", target="8.9", api="12.4")
+NO_TOOLKIT = replace(RTX, toolkit=None)
 RADEON = Gpu("amd", "RX 7900 XTX", 24 * GIB, 23 * GIB, "amdgpu", "ROCm 7.2.0", target="gfx1100")
 ARC = Gpu("intel", "Arc A770", None, None, "xe", None)
 IRIS = Gpu("intel", "Iris Xe", None, None, "i915", None, integrated=True)
@@ -52,14 +53,8 @@ def is_advised(target: Machine, build: BuildInfo, *devices: Device) -> bool:
 
 
 def ready_made(name: str, *extra: str) -> str:
-    return " ".join(
-        (
-            "python -m pip install --force-reinstall --no-deps --only-binary llama-cpp-python --extra-index-url",
-            f"{INDEX}{name}",
-            PIN,
-            *extra,
-        )
-    )
+    words = "python -m pip install --force-reinstall --no-deps --only-binary llama-cpp-python --extra-index-url"
+    return " ".join((words, f"{INDEX}{name}", PIN, *extra))
 
 
 def source(cmake: str) -> str:
@@ -67,6 +62,9 @@ def source(cmake: str) -> str:
         f'CMAKE_ARGS="{cmake}" python -m pip install --force-reinstall --no-deps --no-cache-dir '
         f"--no-binary llama-cpp-python {PIN}"
     )
+
+
+VULKAN, VULKAN_SOURCE, CUDA_SOURCE = ready_made("vulkan"), source("-DGGML_VULKAN=on"), source("-DGGML_CUDA=on")
 
 
 def test_the_data_is_about_the_release_that_is_pinned() -> None:
@@ -105,7 +103,7 @@ def test_cuda_by_driver_toolkit_and_card(changes: dict[str, str], name: str) -> 
 
     assert (given.backend, given.command, given.urgent) == ("CUDA", ready_made(name), True)
     assert given.notes == ()
-    assert given.other == source("-DGGML_CUDA=on")
+    assert given.other == CUDA_SOURCE
 
 
 @pytest.mark.parametrize(("driver", "name"), [("12.3", "cu118"), ("12.4", "cu124"), ("13.2", "cu125")])
@@ -127,42 +125,27 @@ MAC = machine(APPLE, system="darwin", arch="arm64")
     ("here", "command", "other", "told"),
     [
         # Without the toolkit Vulkan works at once.
-        (machine(replace(RTX, toolkit=None)), ready_made("vulkan"), ready_made("cu124", *CUDA_12), "With CUDA instead"),
+        (machine(NO_TOOLKIT), VULKAN, ready_made("cu124", *CUDA_12), "With CUDA instead"),
+        (machine(replace(NO_TOOLKIT, api="13.0"), vulkan=False), ready_made("cu130", *CUDA_13), CUDA_SOURCE, ""),
+        (replace(machine(NO_TOOLKIT), wsl=True), ready_made("cu124", *CUDA_12), CUDA_SOURCE, ""),
         (
-            machine(replace(RTX, toolkit=None, api="13.0"), vulkan=False),
-            ready_made("cu130", *CUDA_13),
-            source("-DGGML_CUDA=on"),
-            "",
-        ),
-        (
-            replace(machine(replace(RTX, toolkit=None)), wsl=True),
-            ready_made("cu124", *CUDA_12),
-            source("-DGGML_CUDA=on"),
-            "",
-        ),
-        (
-            machine(replace(RTX, toolkit=None, api="11.8"), vulkan=False),
+            machine(replace(NO_TOOLKIT, api="11.8"), vulkan=False),
             ready_made("cu118"),
-            source("-DGGML_CUDA=on"),
-            "It needs the libraries of the CUDA 11 toolkit. Install that first.",
+            CUDA_SOURCE,
+            "Install that first.",
         ),
-        (
-            machine(RTX, arch="arm64"),
-            source("-DGGML_CUDA=on"),
-            "",
-            "Building it takes minutes and needs a C++ compiler and the CUDA toolkit.",
-        ),
-        (machine(replace(RTX, api=None)), ready_made("vulkan"), source("-DGGML_VULKAN=on"), ""),
-        (machine(RADEON), ready_made("rocm72"), ready_made("vulkan"), "only for gfx908"),
-        (machine(replace(RADEON, toolkit=None)), ready_made("vulkan"), source("-DGGML_VULKAN=on"), ""),
-        (machine(replace(RADEON, toolkit="ROCm 6.2.0")), ready_made("vulkan"), source("-DGGML_VULKAN=on"), ""),
+        (machine(RTX, arch="arm64"), CUDA_SOURCE, "", "minutes and needs a C++ compiler and the CUDA toolkit."),
+        (machine(replace(RTX, api=None)), VULKAN, VULKAN_SOURCE, ""),
+        (machine(RADEON), ready_made("rocm72"), VULKAN, "only for gfx908"),
+        (machine(replace(RADEON, toolkit=None)), VULKAN, VULKAN_SOURCE, ""),
+        (machine(replace(RADEON, toolkit="ROCm 6.2.0")), VULKAN, VULKAN_SOURCE, ""),
         (
             machine(replace(RADEON, toolkit=None), system="windows"),
-            ready_made("vulkan"),
+            VULKAN,
             ready_made("hip-radeon"),
             "only for gfx1030",
         ),
-        (machine(ARC, vulkan=False), ready_made("vulkan"), source("-DGGML_VULKAN=on"), "libvulkan1"),
+        (machine(ARC, vulkan=False), VULKAN, VULKAN_SOURCE, "libvulkan1"),
         (MAC, ready_made("metal"), source("-DGGML_METAL=on"), "xcode-select"),
     ],
 )
@@ -251,8 +234,8 @@ def test_a_cpu_without_what_a_wheel_is_built_with_gets_none() -> None:
     old = replace(machine(), features=("SSE3",))
 
     assert (advised(old, None).command, advised(old, None).other) == (source("-DGGML_NATIVE=on"), None)
-    assert advised(replace(old, gpus=(ARC,))).command == source("-DGGML_VULKAN=on")
-    assert advised(replace(old, gpus=(RTX,))).command == source("-DGGML_CUDA=on")
+    assert advised(replace(old, gpus=(ARC,))).command == VULKAN_SOURCE
+    assert advised(replace(old, gpus=(RTX,))).command == CUDA_SOURCE
     assert advised(replace(old, features=()), None).command == ready_made("cpu"), "where it is not known"
 
 
@@ -260,10 +243,10 @@ def test_a_cpu_without_what_a_wheel_is_built_with_gets_none() -> None:
     ("gpu", "glibc", "command"),
     [
         (RTX, (2, 35), ready_made("cu124")),
-        (RTX, (2, 34), ready_made("vulkan")),
-        (RADEON, (2, 34), ready_made("vulkan")),
+        (RTX, (2, 34), VULKAN),
+        (RADEON, (2, 34), VULKAN),
         # Alpine Linux has another C library, for which no index has wheels.
-        (ARC, (), source("-DGGML_VULKAN=on")),
+        (ARC, (), VULKAN_SOURCE),
     ],
 )
 def test_no_wheel_is_advised_that_needs_a_newer_c_library(gpu: Gpu, glibc: tuple[int, ...], command: str) -> None:
@@ -275,7 +258,7 @@ def test_layers_in_ram_are_slow_without_avx2_beside_a_gpu_that_works() -> None:
     given = advised(machine(RADEON), rocm, listed)
 
     assert "layers and experts in RAM run many times slower" in given.reason
-    assert (given.command, given.other, given.urgent) == (ready_made("vulkan"), source("-DGGML_HIP=on"), False)
+    assert (given.command, given.other, given.urgent) == (VULKAN, source("-DGGML_HIP=on"), False)
     assert not is_advised(machine(RADEON), fake_build(("ROCm", "CPU")), listed)
 
 
@@ -285,25 +268,20 @@ def test_a_mac_whose_metal_finds_no_device_needs_no_other_build() -> None:
 
 # A build that cannot be loaded
 
-NO_TOOLKIT = replace(RTX, toolkit=None)
 CUDA_CRASH = LoadFailure("", None, ("cuda",), can_compile=True)
 NO_LOADER = LoadFailure("", "Install the loader.", ("vulkan",))
+NO_CUDA = LoadFailure("", "Install the toolkit.", ("cuda",), cuda="12")
 
 
 @pytest.mark.parametrize(
     ("gpu", "failure", "command", "other"),
     [
-        (RTX, CUDA_CRASH, ready_made("vulkan"), source("-DGGML_CUDA=on")),
-        (NO_TOOLKIT, CUDA_CRASH, ready_made("vulkan"), source("-DGGML_CUDA=on")),
-        (NO_TOOLKIT, NO_LOADER, ready_made("cu124", *CUDA_12), source("-DGGML_CUDA=on")),
+        (RTX, CUDA_CRASH, VULKAN, CUDA_SOURCE),
+        (NO_TOOLKIT, CUDA_CRASH, VULKAN, CUDA_SOURCE),
+        (NO_TOOLKIT, NO_LOADER, ready_made("cu124", *CUDA_12), CUDA_SOURCE),
         (ARC, NO_LOADER, ready_made("cpu"), source("-DGGML_NATIVE=on")),
-        (ARC, LoadFailure("", None, ("cpu", "vulkan"), can_compile=True), source("-DGGML_VULKAN=on"), ""),
-        (
-            NO_TOOLKIT,
-            LoadFailure("", "Install the toolkit.", ("cuda",), cuda="12"),
-            " ".join(("python -m pip install --force-reinstall --no-deps", *CUDA_12)),
-            ready_made("vulkan"),
-        ),
+        (ARC, LoadFailure("", None, ("cpu", "vulkan"), can_compile=True), VULKAN_SOURCE, ""),
+        (NO_TOOLKIT, NO_CUDA, " ".join(("python -m pip install --force-reinstall --no-deps", *CUDA_12)), VULKAN),
     ],
 )
 def test_the_advised_build_does_not_fail_as_the_installed_one(
@@ -315,9 +293,7 @@ def test_the_advised_build_does_not_fail_as_the_installed_one(
 
 
 def test_libraries_of_cuda_are_not_advised_without_a_gpu_of_nvidia() -> None:
-    failure = LoadFailure("", "Install the toolkit.", ("cuda",), cuda="12")
-
-    assert advised(machine(), None, failure=failure).command == ready_made("cpu")
+    assert advised(machine(), None, failure=NO_CUDA).command == ready_made("cpu")
 
 
 def test_the_hint_of_an_error_is_the_fix_and_a_command() -> None:

@@ -24,18 +24,9 @@ def test_nvidia_smi_shows_nearly_all() -> None:
     libraries = CUDA_12 + CUDA_12.replace(".so.12", ".so.13") + "\tlibcudart.so.10.2 (libc6) => /x\n"
 
     # 12 is there by its toolkit, 10 lacks half of its libraries.
-    assert gpus(FakeSystem(files=files, tools={SMI: SMI_TABLE, SMI_CSV: RTX, LDCONFIG: libraries})) == (
-        Gpu(
-            "nvidia",
-            "NVIDIA GeForce RTX 4090",
-            24564 * MIB,
-            23990 * MIB,
-            "550.54.15",
-            "CUDA 13, 12.4",
-            target="8.9",
-            api="12.4",
-        ),
-    )
+    found = gpus(FakeSystem(files=files, tools={SMI: SMI_TABLE, SMI_CSV: RTX, LDCONFIG: libraries}))
+    name, toolkits = "NVIDIA GeForce RTX 4090", "CUDA 13, 12.4"
+    assert found == (Gpu("nvidia", name, 24564 * MIB, 23990 * MIB, "550.54.15", toolkits, target="8.9", api="12.4"),)
 
 
 def test_only_the_gpus_that_a_container_may_use_count_and_one_shares_memory() -> None:
@@ -81,16 +72,8 @@ AMD = pci("0000:03:00.0", "1002", "744c", "amdgpu") | {
 
 
 def test_a_discrete_amd_gpu() -> None:
-    assert gpus(FakeSystem(files=AMD)) == (
-        Gpu(
-            "amd",
-            "AMD Navi 31 [Radeon RX 7900 XT/7900 XTX/7900M]",
-            25753026560,
-            24679284736,
-            "amdgpu",
-            "ROCm 7.2.0",
-        ),
-    )
+    name = "AMD Navi 31 [Radeon RX 7900 XT/7900 XTX/7900M]"
+    assert gpus(FakeSystem(files=AMD)) == (Gpu("amd", name, 25753026560, 24679284736, "amdgpu", "ROCm 7.2.0"),)
 
 
 def test_garbage_from_the_kernel_changes_nothing() -> None:
