@@ -116,7 +116,10 @@ def plan(target: ModelMemory, draft: ModelMemory | None, rooms: Rooms, request: 
     request = request or PlacementRequest()
     _check(request, rooms)
     given = request.cpu_experts
-    whole = _best(_placements(target, draft, rooms, replace(request, cpu_experts=given or 0)))
+    # The first one that fits lacks nothing.
+    whole = min(
+        _placements(target, draft, rooms, replace(request, cpu_experts=given or 0)), key=lambda found: found.lacking
+    )
     if whole.fits or given is not None or not _can_move_experts(target, whole, rooms):
         return whole
     counts = [replace(request, cpu_experts=n) for n in range(1, len(target.experts) + 1)]
@@ -125,19 +128,8 @@ def plan(target: ModelMemory, draft: ModelMemory | None, rooms: Rooms, request: 
         return any(found.fits_gpus for found in _placements(target, draft, rooms, counted))
 
     fewest = bisect_left(counts, True, key=is_enough)
-    moved = _best(_placements(target, draft, rooms, counts[fewest])) if fewest < len(counts) else whole
-    return min(whole, moved, key=lambda found: found.lacking)
-
-
-def _best(placements: Iterator[Plan]) -> Plan:
-    best: Plan | None = None
-    for found in placements:
-        if found.fits:
-            return found
-        if best is None or found.lacking < best.lacking:
-            best = found
-    assert best is not None
-    return best
+    moved = [*_placements(target, draft, rooms, counts[fewest])] if fewest < len(counts) else []
+    return min([whole, *moved], key=lambda found: found.lacking)
 
 
 def _can_move_experts(target: ModelMemory, whole: Plan, rooms: Rooms) -> bool:
