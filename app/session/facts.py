@@ -193,9 +193,9 @@ class ChatFacts:
         return self.tools.question if self.tools is not None and self.is_answering else None
 
     @property
-    def n_tools(self) -> int:
+    def tool_offer(self) -> str:
         """Return how many tools the last prompt offered the model, without those of servers that are off now."""
-        return self.tools.n_offered(self.settings.tools) if self.tools is not None else 0
+        return self.tools.offer(self.settings.tools) if self.tools is not None else ""
 
     @property
     def tool_activity(self) -> str | None:

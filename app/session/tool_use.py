@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from app.conversations.message import Ending, ResultOf
 from app.conversations.tree import State
+from app.core.errors import AppError
 from app.core.printable import printable
+from app.core.units import counted
 from app.engine.stats import GenerationStats
 from app.engine.text.tool_calls import ToolCall
 from app.engine.types import FinishReason
@@ -59,17 +62,17 @@ class ToolUse:
 
     Args:
         host: Runs the servers.
-        read: Returns the servers of mcp.json; raises AppError.
         permissions: What the user allows.
 
     Attributes:
+        servers: Returns the servers of mcp.json; raises AppError.
         question: What the user must answer before the turn goes on, if anything.
         running: The call that runs, if one does.
         listed: The tools of each server that was started, or why it has none.
     """
 
-    def __init__(self, host: ToolServers, read: Callable[[], Sequence[McpServer]], permissions: Permissions) -> None:
-        self._host, self._read, self.permissions = host, read, permissions
+    def __init__(self, host: ToolServers, servers: Callable[[], Sequence[McpServer]], permissions: Permissions) -> None:
+        self._host, self.servers, self.permissions = host, servers, permissions
         self.question: Question | None = None
         self.running: ToolCall | None = None
         self.listed: dict[str, ToolsListed] = {}
@@ -85,10 +88,6 @@ class ToolUse:
 
     # Servers and tools
 
-    def servers(self) -> Sequence[McpServer]:
-        """Return the servers of mcp.json. Raises AppError."""
-        return self._read()
-
     def connect(self, names: Sequence[str] | None) -> bool:
         """Start servers and list their tools for a turn; return whether to wait. One that failed is not tried again.
 
@@ -96,7 +95,7 @@ class ToolUse:
         """
         self._awaited, self._tools, self._n_rounds, self._calls = set(), {}, 0, []
         self._past, self._must_answer = PastCalls(), False
-        known = {server.name: server for server in chosen_servers(self._read(), names)}
+        known = {server.name: server for server in chosen_servers(self.servers(), names)}
         changed = [name for name in known if self._servers.get(name) != known[name]]
         for name in changed:
             self.listed.pop(name, None)
@@ -109,7 +108,7 @@ class ToolUse:
 
     def check(self, names: Sequence[str]) -> None:
         """Start servers and list their tools, also those that have failed; no turn waits for them."""
-        servers = chosen_servers(self._read(), names)
+        servers = chosen_servers(self.servers(), names)
         for server in servers:
             self.listed.pop(server.name, None)
         self._host.connect(servers)
@@ -159,9 +158,24 @@ class ToolUse:
             return with_results_as_text(request)
         return replace(request, tools=self.offered, separates_calls=bool(self._tools))
 
-    def n_offered(self, servers: Sequence[str] | None) -> int:
-        """Return how many tools of this turn are of these servers; None stands for all."""
-        return sum(servers is None or tool.server in servers for tool in self._tools.values())
+    def offer(self, names: Sequence[str] | None) -> str:
+        """Return how many tools of these servers a prompt has, or how many servers the first prompt starts.
+
+        None stands for all servers that are not disabled.
+        """
+        if not self.listed:
+            on = (not server.is_disabled if names is None else server.name in names for server in self._known)
+            return counted(n, "tool server") if (n := sum(on)) else ""
+        n = sum(names is None or tool.server in names for tool in self._tools.values())
+        return counted(n, "tool") if n else ""
+
+    @cached_property
+    def _known(self) -> Sequence[McpServer]:
+        """The servers of mcp.json when Tandem began."""
+        try:
+            return self.servers()
+        except AppError:
+            return ()
 
     # The calls of an answer
 

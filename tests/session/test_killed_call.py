@@ -96,7 +96,7 @@ def test_a_turn_that_ended_at_a_call_goes_on_with_it(tmp_path: Path) -> None:
     chat = opened()
     chat.session.send("a")
     chat.session.handle(ToolsListed("files", (READ,)))
-    chat.session.handle(replace(finished(1, ""), calls=(call(READ.name), call(READ.name))))
+    chat.session.handle(replace(finished(1, ""), calls=(call(READ.name), call(READ.name, '{"path": "b"}'))))
     chat.session.permit(Permission.ONCE)
     chat.session.handle(ToolReturned(1, "one"))
     chat.session.close()

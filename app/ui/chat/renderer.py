@@ -161,7 +161,7 @@ class Renderer:
             status.do("context full: summarizing", is_long=True)
         elif Change.COMPACTED in what:
             self._begin_numbers()
-        status.offer(now.n_tools)
+        status.offer(now.tool_offer)
         if now.is_answering and what & (Change.CALLS | Change.ASKED | Change.OPENED):
             if now.tool_activity is not None:
                 status.do(now.tool_activity, is_long=True)

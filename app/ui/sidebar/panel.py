@@ -12,7 +12,7 @@ from textual.reactive import reactive
 
 from app.conversations.tree import Node
 from app.core.printable import printable
-from app.core.units import counted, gigabytes, memory_size
+from app.core.units import gigabytes, memory_size
 from app.engine.drafting_report import BRIEF, NO_DRAFT, PAUSED, acceptance, drafting_now, rate_number
 from app.engine.sources import Source
 from app.engine.stats import GenerationStats
@@ -294,8 +294,8 @@ class StatusLine(ReadoutView):
     def _right(self, numbers: GenerationStats | None, width: int) -> Iterator[Content]:
         """Yield the parts at the right end, the most important last."""
         shown, source = self._readouts, self._source()
-        if shown.n_tools:
-            yield Content.styled(counted(shown.n_tools, "tool"), "$quiet")
+        if shown.tools:
+            yield Content.styled(shown.tools, "$quiet")
         if source:
             drafts = source not in _UNDRAFTED_SOURCES and (numbers is not None or shown.next_draft.is_on)
             yield Content.styled(source, "$draft" if drafts else "$quiet")

@@ -95,7 +95,7 @@ class Readouts:
         used: Used tokens of the context; None if unknown.
         unmeasured: Whether the running answer has no counters yet; the numbers are the last answer's.
         recent: Rates of its last steps.
-        n_tools: Tools that the model may call.
+        tools: How many tools the model may call, as text.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -114,7 +114,7 @@ class Readouts:
         self.live = False
         self.unmeasured = False
         self.recent = RecentRates()
-        self.n_tools = 0
+        self.tools = ""
 
     def watch(self, changed: Callable[[], object]) -> None:
         """Call `changed` after every change."""
@@ -165,10 +165,10 @@ class Readouts:
             self.next_draft = drafting
             self._changed()
 
-    def offer(self, n_tools: int) -> None:
+    def offer(self, tools: str) -> None:
         """Set how many tools the model may call."""
-        if n_tools != self.n_tools:
-            self.n_tools = n_tools
+        if tools != self.tools:
+            self.tools = tools
             self._changed()
 
     # The answer

@@ -56,6 +56,7 @@ async def tool_chat(size: tuple[int, int] = (80, 24)) -> AsyncIterator[ToolChat]
 async def test_a_whole_turn() -> None:
     async with tool_chat() as it:
         chat = it.chat
+        await chat.shows("1 tool server")
         await it.asks()
         await chat.shows(QUESTION)
         assert it.host.calls == []
