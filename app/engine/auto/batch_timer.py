@@ -25,8 +25,8 @@ _SHORT_PROMPT_SHARE = 0.02
 tokens as fast as one, so a short prompt says nothing about thousands of tokens."""
 _SLOWED_FACTOR = 1.5
 """A single token that takes this many times the usual one was slowed down."""
-_IMPLAUSIBLE, _SURE = 0.75, 3
-"""A batch size below this share of a smaller one's cost is measured again, until it was measured this often."""
+_SURE = 3
+"""Samples of a size that are enough, also if they disagree."""
 _WARM_SHARE = 0.9
 """A batch is warm once it takes at least this share of the fastest run before."""
 _WARM_UPS = 5
@@ -145,16 +145,9 @@ class BatchTimer:
         return {size: max(float(size > 0), statistics.median(self._shares(size))) for size in self._samples}
 
     def is_sure(self, size: int) -> bool:
-        """Return whether the samples of a size agree and its cost is plausible, or there are enough of them.
-
-        A size may really be much cheaper than a smaller one, but a stalled machine looks the same.
-        """
-        if size not in self._samples:
-            return False
-        shares, costs = self._shares(size), self.costs()
-        smaller = max((cost for other, cost in costs.items() if other < size), default=0.0)
-        agrees = max(shares) <= _AGREEMENT_FACTOR * min(shares) and costs[size] >= _IMPLAUSIBLE * smaller
-        return agrees or len(shares) >= _SURE
+        """Return whether the samples of a size agree, or there are enough of them."""
+        shares = self._shares(size) if size in self._samples else []
+        return bool(shares) and (len(shares) >= _SURE or max(shares) <= _AGREEMENT_FACTOR * min(shares))
 
     def affordable_runs(self, size: int, left_ns: float) -> int:
         """Return how often to run each batch of a sample in the time that is left: twice, once, or never."""
