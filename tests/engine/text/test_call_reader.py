@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from app.engine.text import tool_calls
 from app.engine.text.call_format import CallFormat, Values
-from app.engine.text.call_formats import FORMATS
+from app.engine.text.call_formats import FORMATS, HERMES
 from app.engine.text.call_reader import CallReader
 from app.engine.text.tool_calls import ToolCall
 from tests.engine.text.reading import Reading, read, tool, written
@@ -20,7 +20,8 @@ F = tool("f", {"a": {"type": "string"}, "n": {"type": "integer"}})
 WRITE = tool("write_file", {"path": {"type": "string"}, "content": {"type": "string"}})
 ANY = tool("any", {})
 TOOLS = [F, WRITE, ANY]
-CALL = [("f", {"a": "x", "n": 3})]
+Calls = list[tuple[str, Mapping[str, Any]]]
+CALL: Calls = [("f", {"a": "x", "n": 3})]
 BY_NAME = {form.name: form for form in FORMATS}
 EVERY = pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
 TAGGED = [form for form in FORMATS if form.argument is not None and form.argument.end]
@@ -34,22 +35,13 @@ def both(text: str, **how: Any) -> Reading:
 
 
 @EVERY
+@pytest.mark.parametrize("calls", [CALL, [*CALL, ("write_file", {"path": "p", "content": ""})]], ids=["one", "two"])
 @pytest.mark.parametrize("before", ["", "I look.\n"])
-def test_a_call_is_found_in_every_format(form: CallFormat, before: str) -> None:
+def test_calls_are_found_in_every_format(form: CallFormat, calls: Calls, before: str) -> None:
     if before and form.name == "llama3":
         pytest.skip("an object without marks is a call only where the answer begins")
-    found = both(before + written(form, CALL))
-    assert (found.text.rstrip(), found.values) == (before.rstrip(), CALL)
-
-
-@EVERY
-def test_two_calls_are_found_in_every_format(form: CallFormat) -> None:
-    calls: list[tuple[str, Mapping[str, Any]]] = [
-        ("f", {"a": "x", "n": 3}),
-        ("write_file", {"path": "p", "content": ""}),
-    ]
-    found = both(written(form, calls))
-    assert (found.text, found.values) == ("", calls)
+    found = both(before + written(form, calls))
+    assert (found.text.rstrip(), found.values) == (before.rstrip(), calls)
 
 
 @pytest.mark.parametrize(
@@ -84,9 +76,16 @@ def test_other_ways_to_write_a_call_are_read(text: str) -> None:
     assert (found.text, found.values) == ("", CALL)
 
 
-def test_a_call_in_a_code_block_may_follow_text() -> None:
-    found = both('I use f:\n\n```json\n{\n  "name": "f",\n  "arguments": {"a": "x", "n": 3}\n}\n```\nThen I answer.')
-    assert (found.text, found.values) == ("I use f:\n\nThen I answer.", CALL)
+@pytest.mark.parametrize(
+    ("before", "call", "after"),
+    [
+        ("I use f:\n\n", '```json\n{\n  "name": "f",\n  "arguments": {"a": "x", "n": 3}\n}\n```\n', "Then I answer."),
+        ("", f"{written(HERMES, CALL)}\n\n", "Done.\n\nReally."),
+    ],
+)
+def test_text_around_calls_is_text(before: str, call: str, after: str) -> None:
+    found = both(before + call + after)
+    assert (found.text, found.values) == (before + after, CALL)
 
 
 @pytest.mark.parametrize(
@@ -150,27 +149,7 @@ def test_other_parameters_are_json_by_their_schema(schema: dict[str, Any], text:
 MARKS = [
     *("<tool_call>", "</tool_call>", "<function=f>", "</function>", "<parameter=path>", "</parameter>", "<arg_key>"),
     *("</invoke>", "</", "<b>", "</div>", "[TOOL_CALLS]", "<think>", "</think>", "```", "<|call|>"),
-    *(
-        "<|tool_call_end|>",
-        "'",
-        '"',
-        "{",
-        "}",
-        "[",
-        "]",
-        "(",
-        ")",
-        ",",
-        ":",
-        "=",
-        "\n",
-        " ",
-        "a",
-        "é",
-        "😀",
-        "&",
-        "$NAME",
-    ),
+    *("<|tool_call_end|>", "\n", " ", "a", "é", "😀", "&", "$NAME", *"'\"{}[](),:="),
 ]
 
 
@@ -191,7 +170,7 @@ def test_marks_in_an_argument_are_text(form: CallFormat, parts: list[str]) -> No
 def test_the_mark_after_an_argument_is_text_where_no_call_goes_on(form: CallFormat) -> None:
     assert form.argument is not None
     text = f"a{form.argument.end.replace('$KEY', 'content')}b"
-    calls: list[tuple[str, Mapping[str, Any]]] = [("write_file", {"path": "p", "content": text})]
+    calls: Calls = [("write_file", {"path": "p", "content": text})]
     assert both(written(form, calls)).values == calls
 
 
@@ -229,6 +208,7 @@ def test_text_and_more_calls_may_follow_the_end_of_a_call(form: CallFormat) -> N
     "text",
     [
         "a < b and <tool",
+        "I look. <toolbox>",
         '<tool_call>{"name": broken',
         '<tools>\n{"type": "function", "function": {"name": "f", "description": "d", "parameters": {}}}',
         '<tools>{"name": "f", "description": "d", "parameters": {"type": "object", "properties": {}}}\n</tools>',
@@ -261,16 +241,6 @@ def test_text_and_more_calls_may_follow_the_end_of_a_call(form: CallFormat) -> N
 def test_text_that_is_no_call_stays_text(text: str) -> None:
     found = both(text)
     assert (found.text, found.calls) == (text, [])
-
-
-def test_text_is_shown_before_a_call_begins() -> None:
-    found = read("I look. <toolbox>", TOOLS)
-    assert found.text == "I look. <toolbox>"
-
-
-def test_text_after_calls_is_text() -> None:
-    found = both(f"{written(BY_NAME['hermes'], CALL)}\n\nDone.\n\nReally.")
-    assert (found.text, found.values) == ("Done.\n\nReally.", CALL)
 
 
 def test_a_call_without_arguments_has_an_empty_object() -> None:
@@ -308,15 +278,20 @@ def test_an_end_mark_that_is_cut_is_never_text(form: CallFormat) -> None:
         assert (found.text.strip(), [name for name, _ in found.calls]) == ("", ["write_file"]), answer[:at]
 
 
-def test_a_cut_answer_keeps_text_that_only_looks_like_a_mark() -> None:
-    assert read("a <", TOOLS, cut=True).text == "a <"
-    assert read('{"na', TOOLS, cut=True).text == '{"na'
-    assert read("I look. <tool_ca", TOOLS, cut=True).text == "I look. "
-    assert read("A", TOOLS, cut=True).text == "A"
-
-
-def test_a_mark_that_is_cut_before_any_text_is_never_text() -> None:
-    assert read("<", TOOLS, cut=True).text == read("\n<to", TOOLS, cut=True).text == ""
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        ("a <", "a <"),
+        ('{"na', '{"na'),
+        ("I look. <tool_ca", "I look. "),
+        ("A", "A"),
+        # A mark before any text is never text.
+        ("<", ""),
+        ("\n<to", ""),
+    ],
+)
+def test_a_cut_answer_keeps_text_that_only_looks_like_a_mark(answer: str, text: str) -> None:
+    assert read(answer, TOOLS, cut=True).text == text
 
 
 def test_an_answer_that_must_be_calls_has_no_text_where_it_is_cut() -> None:
@@ -349,22 +324,12 @@ def test_a_call_in_reasoning_that_is_not_closed_ends_it() -> None:
 
 
 def test_a_call_in_reasoning_that_is_closed_is_a_thought() -> None:
-    thought, found, reader = f"I could write {written(BY_NAME['hermes'], CALL)} now.", Reading(), CallReader(TOOLS)
+    thought, found, reader = f"I could write {written(HERMES, CALL)} now.", Reading(), CallReader(TOOLS)
     for letter in thought:
         found.add(reader.push(letter, reasoning=True))
     found.add(reader.push("No."))
     found.add(reader.end())
     assert (found.reasoning, found.text, found.calls) == (thought, "No.", [])
-
-
-def test_line_breaks_in_json_strings_are_escaped() -> None:
-    answer = '<tool_call>\n{"name": "f", "arguments": {"a": "one\ntwo\t"}}\n</tool_call>'
-    assert both(answer).values == [("f", {"a": "one\ntwo\t"})]
-
-
-def test_a_missing_brace_ends_no_later_text() -> None:
-    found = both('<tool_call>\n{"name": "f", "arguments": {"a": "x"}\n</tool_call>')
-    assert (found.text, found.values) == ("", [("f", {"a": "x"})])
 
 
 HERMES_CALL = '<tool_call>\n{{"name": "f", "arguments": {}}}\n</tool_call>'
@@ -378,6 +343,8 @@ CORRECTED = {
     '{"a": "C:\\Users\\d+\\u12", "n": 5}': {"a": "C:\\Users\\d+\\u12", "n": 5},
     '{"a": "x", // first\n "n": 3 /* last */}': {"a": "x", "n": 3},
     '{"a": "\\u00e9\\n\\\\"}': {"a": "é\n\\"},
+    '{"a": "one\ntwo\t"}': {"a": "one\ntwo\t"},
+    '{"a": "x"': {"a": "x"},
 }
 """Arguments that are almost JSON, and what they mean."""
 
@@ -428,7 +395,7 @@ def test_calls_in_the_format_of_the_instructions_are_read_again() -> None:
     assert '"f"' in tool_calls.instructions([F])
 
 
-SAMPLES: dict[str, list[tuple[str, Mapping[str, Any]]]] = {
+SAMPLES: dict[str, Calls] = {
     "A1_glm_digits": [("look_up", {"ref": "5123", "n": 7})],
     "A1_string_is_digits": [("look_up", {"ref": "5123", "n": 7})],
     "A1_string_is_json": [
