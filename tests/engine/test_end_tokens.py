@@ -59,16 +59,26 @@ def begun(
     return strategy
 
 
-def test_an_n_gram_draft_of_an_end_token_alone_is_not_submitted() -> None:
-    conversation = [*TURN, *NEXT_TURN] * 3 + TURN
-
-    assert begun(conversation).propose(conversation, ROOM).tokens == ()
+CONVERSATION = [*TURN, 30, 31, *NEXT_TURN] * 3 + TURN
 
 
-def test_an_n_gram_draft_stops_before_the_end_of_the_turn() -> None:
-    conversation = [*TURN, 30, 31, 32, *NEXT_TURN] * 3 + TURN
-
-    assert begun(conversation).propose(conversation, ROOM).tokens == (30, 31, 32)
+@pytest.mark.parametrize(
+    ("conversation", "batch_ns", "proposed"),
+    [
+        pytest.param([*TURN, *NEXT_TURN] * 3 + TURN, CHEAP, (), id="an end token alone"),
+        pytest.param(CONVERSATION, CHEAP, (30, 31), id="up to the end of the turn"),
+        pytest.param(
+            CONVERSATION,
+            {1: 1000.0, 2: 1500.0, 3: 1900.0, 4: 1100.0, 5: 2600.0, 64: 30_000.0},
+            (30, 31, END),
+            id="an end token pads a batch to a cheaper size",
+        ),
+    ],
+)
+def test_an_n_gram_draft_stops_before_an_end_token(
+    conversation: list[int], batch_ns: dict[int, float], proposed: tuple[int, ...]
+) -> None:
+    assert begun(conversation, known=statistics_of(batch_ns)).propose(conversation, ROOM).tokens == proposed
 
 
 def test_a_model_draft_stops_before_its_end_token_and_gets_no_n_grams() -> None:
@@ -88,14 +98,6 @@ def test_the_acceptance_of_end_tokens_is_learned() -> None:
     assert [sum(seen for _, seen in position) for position in known.model.counts] == [1.0, 1.0]
 
 
-def test_an_end_token_pads_a_batch_to_a_cheaper_size() -> None:
-    conversation = [*TURN, 30, 31, *NEXT_TURN] * 3 + TURN
-    staircase = {1: 1000.0, 2: 1500.0, 3: 1900.0, 4: 1100.0, 5: 2600.0, 64: 30_000.0}
-    strategy = begun(conversation, known=statistics_of(staircase))
-
-    assert strategy.propose(conversation, ROOM).tokens == (30, 31, END)
-
-
 def test_the_request_defines_the_end_tokens() -> None:
     conversation = [*TURN, 30, 31, *NEXT_TURN] * 3 + TURN[:-1]
     target = FakeModel(script([TURN[-1], 30, 31], len(conversation)), n_batch=64)
@@ -108,18 +110,14 @@ def test_the_request_defines_the_end_tokens() -> None:
     assert steps[-1].tokens == (30, 31, END)
 
 
-class TestReplays:
-    """An answer of six tokens, the last of which ends it; the draft model predicts all of it."""
+def test_automatic_drafting_stops_before_the_end_token() -> None:
+    # The draft model predicts all of an answer of six tokens, the last of which ends it.
+    ended = Trace("ended", "chat", (1, 2, 3), (4, 5, 6, 7, 8, END), (5, 4, 3, 2, 1), ((0.99,) * 8,) * 5, has_end=True)
+    flat = Curve("flat", {1: 100.0, 64: 110.0}, draft=1.0)
+    steps = replay(ended, flat, automatic(PairStatistics(CostModel(flat.profile())), ngram=False)).steps
 
-    ENDED = Trace("ended", "chat", (1, 2, 3), (4, 5, 6, 7, 8, END), (5, 4, 3, 2, 1), ((0.99,) * 8,) * 5, has_end=True)
-    FLAT = Curve("flat", {1: 100.0, 64: 110.0}, draft=1.0)
-
-    def test_automatic_drafting_stops_before_the_end_token(self) -> None:
-        make = automatic(PairStatistics(CostModel(self.FLAT.profile())), ngram=False)
-        steps = replay(self.ENDED, self.FLAT, make).steps
-
-        assert [result.draft.tokens for result in steps] == [(5, 6, 7, 8)]
-        assert steps[0].tokens == (5, 6, 7, 8, END)
+    assert [result.draft.tokens for result in steps] == [(5, 6, 7, 8)]
+    assert steps[0].tokens == (5, 6, 7, 8, END)
 
 
 def repeats(tokens: Iterable[int]) -> list[int]:

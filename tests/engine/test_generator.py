@@ -15,7 +15,7 @@ from app.engine.interfaces import AnswerStart, Cancelled, Controls
 from app.engine.sources import Source
 from app.engine.types import Draft, DraftParams, FinishReason
 from tests.engine.generating import PROMPT, Bench, undrafted
-from tests.fakes import END, INTERRUPTED, FakeModel, FakeSampler, always, mixing, script
+from tests.fakes import END, INTERRUPTED, FakeModel, FakeSampler, mixing, script
 
 
 class TestLossless:
@@ -35,7 +35,7 @@ class TestLossless:
 
         bench = Bench(FakeModel(target), FakeModel(partly), DraftParams(n_max, min(n_min, n_max), 0.0))
 
-        assert bench.run(max_tokens=max_tokens) == undrafted(target, max_tokens=max_tokens)
+        assert bench.run(max_tokens=max_tokens) == undrafted(target, max_tokens=max_tokens) == bench.sampler.emitted
         assert bench.target.cells == list(bench.cache.tokens)
         assert bench.draft is not None
         assert bench.draft_cache is not None
@@ -51,10 +51,12 @@ class TestLossless:
         assert drafted.run(max_tokens=60) == Bench(FakeModel(spread), seed=7).run(max_tokens=60)
         assert 0 < drafted.last.stats.draft_n_accepted < drafted.last.stats.draft_n
 
-    def test_the_sampler_sees_exactly_the_emitted_tokens(self) -> None:
-        bench = Bench(FakeModel(mixing(1)), FakeModel(mixing(2)))
 
-        assert bench.run() == bench.sampler.emitted
+def fading(sequence: Sequence[int]) -> dict[int, float]:
+    """Draft two tokens that are sure and right, then one that is unsure."""
+    (token,) = mixing(1)(sequence)
+    probability = 0.9 if (len(sequence) - len(PROMPT)) % 3 else 0.5
+    return {token: probability, token % 62 + 1: 1 - probability}
 
 
 class TestSteps:
@@ -70,16 +72,17 @@ class TestSteps:
         assert bench.last.stats.acceptance == 1.0
         assert bench.last.stats.mean_accepted_length == 4.0
         assert bench.last.stats.accepted_by_position == (2, 2, 2)
-
-    def test_the_draft_model_does_not_evaluate_the_verify_batch(self) -> None:
-        bench = Bench(FakeModel(mixing(1)), FakeModel(mixing(1)), DraftParams(3, 0, 0.0))
-        bench.run(max_tokens=9)
-
+        # The draft model does not evaluate the verify batch. First step: the token from the prompt, then two of three
+        # drafted. Second: the last drafted token together with the target's own, then two of three again.
         assert bench.draft is not None
-        prompt, *steps = bench.draft.batches
-        # First step: the token from the prompt, then two of three drafted. Second: the last drafted token together with
-        # the target's own, then two of three again.
-        assert [len(batch) for batch in [prompt, *steps]] == [4, 1, 1, 1, 2, 1, 1]
+        assert [len(batch) for batch in bench.draft.batches] == [4, 1, 1, 1, 2, 1, 1]
+        # Two steps of three draft batches and one verify batch, a microsecond each in the fakes.
+        stats = bench.last.stats
+        assert stats.native_ns == 2 * 4 * 1000
+        assert stats.overhead_ns == stats.predicted_ns - stats.native_ns > 0
+        # A snapshot does not change later.
+        assert [step.stats.predicted_n for step in bench.steps] == [1, 5, 9]
+        assert [step.stats.accepted_by_position for step in bench.steps] == [(), (1, 1, 1), (2, 2, 2)]
 
     @pytest.mark.parametrize("draft_seed", [1, 2, 3])
     def test_the_caches_have_the_documented_lengths_after_every_step(self, draft_seed: int) -> None:
@@ -97,11 +100,6 @@ class TestSteps:
                 n_before += len(event.tokens)
 
     def test_drafting_stops_before_the_first_candidate_below_p_min(self) -> None:
-        def fading(sequence: Sequence[int]) -> dict[int, float]:
-            (token,) = mixing(1)(sequence)
-            probability = 0.9 if (len(sequence) - len(PROMPT)) % 3 else 0.5
-            return {token: probability, token % 62 + 1: 1 - probability}
-
         bench = Bench(FakeModel(mixing(1)), FakeModel(fading), DraftParams(8, 0, 0.6))
         bench.run(max_tokens=12)
 
@@ -109,31 +107,24 @@ class TestSteps:
         assert {len(step.draft) for step in bench.steps[1:-1]} <= {0, 1, 2}
 
     def test_a_draft_shorter_than_n_min_is_not_submitted(self) -> None:
-        def sure_twice(sequence: Sequence[int]) -> dict[int, float]:
-            (token,) = mixing(1)(sequence)
-            return {token: 1.0} if (len(sequence) - len(PROMPT)) % 3 else {token: 0.5, 1: 0.5}
-
-        bench = Bench(FakeModel(mixing(1)), FakeModel(sure_twice), DraftParams(8, 3, 0.6))
+        bench = Bench(FakeModel(mixing(1)), FakeModel(fading), DraftParams(8, 3, 0.6))
 
         assert bench.run(max_tokens=12) == undrafted(mixing(1), max_tokens=12)
         assert bench.last.stats.draft_n == 0
 
 
 class TestEnds:
-    def test_an_end_token_ends_the_answer_and_is_counted(self) -> None:
-        bench = Bench(FakeModel(script([9, 10, 11], len(PROMPT))))
+    @pytest.mark.parametrize("with_draft", [True, False])
+    def test_an_end_token_ends_the_answer_and_is_counted(self, with_draft: bool) -> None:
+        rule = script([9, 10, 11], len(PROMPT))
+        bench = Bench(FakeModel(rule), FakeModel(rule) if with_draft else None, DraftParams(8, 0, 0.0))
 
         assert bench.run() == [9, 10, 11, END]
         assert bench.last.finish is FinishReason.STOP
         assert bench.last.stats.predicted_n == 4
-
-    def test_nothing_is_drafted_or_emitted_after_an_end_token(self) -> None:
-        rule = script([9, 10, 11], len(PROMPT))
-        bench = Bench(FakeModel(rule), FakeModel(rule), DraftParams(8, 0, 0.0))
-
-        assert bench.run() == [9, 10, 11, END]
-        assert bench.steps[-1].draft.tokens == (10, 11, END)
-        assert bench.steps[-1].tokens == (10, 11, END)
+        if with_draft:
+            # Nothing is drafted after an end token.
+            assert bench.steps[-1].draft.tokens == bench.steps[-1].tokens == (10, 11, END)
 
     @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 6])
     def test_an_answer_has_at_most_max_tokens(self, n: int) -> None:
@@ -203,24 +194,6 @@ class TestEnds:
         with pytest.raises(ContextOverflowError, match=r"9 tokens .* holds 8"):
             bench.run(prompt=range(1, 10))
         assert bench.target.batches == []
-
-
-class TestStats:
-    def test_native_time_and_overhead_add_up(self) -> None:
-        bench = Bench(FakeModel(always(3)), FakeModel(always(3)), DraftParams(3, 0, 0.0))
-        bench.run(max_tokens=9)
-        stats = bench.last.stats
-
-        # Two steps of three draft batches and one verify batch, a microsecond each in the fakes.
-        assert stats.native_ns == 2 * 4 * 1000
-        assert stats.overhead_ns == stats.predicted_ns - stats.native_ns > 0
-
-    def test_a_snapshot_does_not_change_later(self) -> None:
-        bench = Bench(FakeModel(always(3)), FakeModel(always(3)), DraftParams(3, 0, 0.0))
-        bench.run(max_tokens=9)
-
-        assert [step.stats.predicted_n for step in bench.steps] == [1, 5, 9]
-        assert [step.stats.accepted_by_position for step in bench.steps] == [(), (1, 1, 1), (2, 2, 2)]
 
 
 def test_every_accepted_token_names_the_source_that_drafted_it() -> None:
