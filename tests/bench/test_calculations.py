@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from app.engine.cache import TokenCache
 from app.engine.drafting_report import Speedup
 from tests.bench.interleaved import Claim
 from tests.bench.published import TABLES, Table, best_length, results
 from tests.bench.rivals import NGRAM, rivals
 from tests.bench.steady import Race, StepTime, steady
+from tests.bench.upper_bound import teacher_forced
+from tests.fakes import N_VOCAB, FakeModel, mixing, script
 
 _SINGLE = StepTime(1, 1, 100, 0)
 
@@ -99,3 +102,27 @@ def test_automatic_drafting_is_as_fast_as_the_best_length_of_each_text(table: Ta
         for n, speed in speeds.items():
             # Two texts share one machine, so its costs are means.
             assert row[str(n)] == pytest.approx(speed, rel=0.01 if len(table.speeds) == 1 else 0.05)
+
+
+PROMPT = (1, 2, 3)
+TEXT = (10, 11, 12, 13, 14, 15)
+
+
+def test_teacher_forced_drafts_end_at_the_context() -> None:
+    # The answer ended because the context of eight was full; its last token was not evaluated.
+    draft = TokenCache(FakeModel(script(TEXT, len(PROMPT)), n_ctx=8))
+    views = list(teacher_forced(draft, N_VOCAB, PROMPT, TEXT, depth=4))
+
+    assert [matches for matches, _ in views] == [4, 4, 3, 2, 1]
+    assert [len(confidences) for _, confidences in views] == [4, 4, 3, 2, 1]
+
+
+def test_a_teacher_forced_draft_does_not_depend_on_earlier_ones() -> None:
+    wrong = TokenCache(FakeModel(mixing(7)))
+    alone = [
+        list(teacher_forced(TokenCache(FakeModel(mixing(7))), N_VOCAB, PROMPT, TEXT, depth))[2] for depth in (1, 5)
+    ]
+
+    deep = list(teacher_forced(wrong, N_VOCAB, PROMPT, TEXT, depth=5))
+    assert deep[2] == alone[1]
+    assert deep[2][1][:1] == alone[0][1]

@@ -15,17 +15,13 @@ from app.engine.auto.first_costs import FirstCosts
 from app.engine.auto.guard import Ledger
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
-from app.engine.cache import TokenCache
 from app.engine.draft_source import DraftSource
 from app.engine.events import Step
-from app.engine.fixed import NoDrafting
 from app.engine.interfaces import AnswerStart, Cancelled, Clock, Strategy
 from app.engine.sources import Source
 from app.engine.stats import GenerationStats
 from app.engine.types import DraftParams
 from tests.bench.policies import automatic, measured
-from tests.bench.upper_bound import teacher_forced
-from tests.fakes import N_VOCAB, FakeModel, mixing, script
 from tests.recordings import Curve, Trace, baseline_cost, curves, lowest_cost, other_traces, texts, traces
 from tests.replay import RecordedDraft, best_fixed, fixed, replay
 
@@ -51,34 +47,28 @@ def fixed_costs(name: str) -> dict[str, float]:
 
 
 class TestReplay:
-    def test_without_drafts_each_token_costs_a_single_token(self) -> None:
-        assert replay(TINY, LINE, lambda drafter, clock: NoDrafting()).cost == baseline_cost(TINY, LINE) == 40.0
+    @pytest.mark.parametrize(
+        ("curve", "n_max", "steps", "cost", "lowest"),
+        [
+            pytest.param(LINE, 0, [(0, 0)] * 4, 40.0, 3 * 1.0 + 13.0, id="each token costs a single token"),
+            # Two drafted tokens are accepted (2 + 12), then the last token comes alone (10).
+            pytest.param(LINE, 2, [(2, 2), (0, 0)], 24.0, 3 * 1.0 + 13.0, id="two drafted tokens"),
+            # The last accepted token is evaluated with the next draft.
+            pytest.param(
+                replace(LINE, reading=0.5), 2, [(2, 2), (0, 0)], 24.0 + 3 * 0.5, 3 * 1.0 + 13.0, id="three tokens read"
+            ),
+            # One accepted token in a batch of two, twice: no draft is longer than the target can roll back.
+            pytest.param(replace(LINE, max_batch=2), 4, [(1, 1)] * 2, 24.0, 2 * (1.0 + 11.0), id="two at most"),
+        ],
+    )
+    def test_fixed_drafting_is_replayed(
+        self, curve: Curve, n_max: int, steps: list[tuple[int, int]], cost: float, lowest: float
+    ) -> None:
+        played = replay(TINY, curve, fixed(DraftParams(n_max, 0, 0.0)))
 
-    def test_fixed_drafting_is_replayed(self) -> None:
-        played = replay(TINY, LINE, fixed(DraftParams(2, 0, 0.0)))
-
-        # Two drafted tokens are accepted (2 + 12), then the last token comes alone (10).
-        assert [(r.draft.tokens, r.n_accepted) for r in played.steps] == [((5, 6), 2), ((), 0)]
-        assert played.cost == 24.0
-
-    def test_the_draft_model_reads_the_prompt_and_missing_tokens_once(self) -> None:
-        reader = replace(LINE, reading=0.5)
-        played = replay(TINY, reader, fixed(DraftParams(2, 0, 0.0)))
-
-        # Three prompt tokens; the last accepted token is evaluated with the next draft.
-        assert played.cost == 24.0 + 3 * 0.5
-
-    def test_the_lowest_cost_knows_the_acceptance(self) -> None:
-        # Three accepted tokens in one batch of four.
-        assert lowest_cost(TINY, LINE) == 3 * 1.0 + 13.0
-
-    def test_no_draft_is_longer_than_the_target_can_roll_back(self) -> None:
-        short = replace(LINE, max_batch=2)
-
-        steps = replay(TINY, short, fixed(DraftParams(4, 0, 0.0))).steps
-        assert [len(result.draft) for result in steps] == [1, 1]
-        # One accepted token in a batch of two, twice.
-        assert lowest_cost(TINY, short) == 2 * (1.0 + 11.0)
+        assert [(len(r.draft), r.n_accepted) for r in played.steps] == steps
+        assert (played.cost, lowest_cost(TINY, curve)) == (cost, lowest)
+        assert baseline_cost(TINY, curve) == 40.0
 
     @pytest.mark.parametrize("name", GAINING)
     def test_no_strategy_costs_less_than_the_lowest_cost(self, name: str) -> None:
@@ -182,34 +172,20 @@ class TestStatus:
         assert gain.ratio == pytest.approx(baseline_cost(code, curve) / played.cost, rel=0.05)
 
 
-class TestLongPrompts:
-    def test_a_prompt_that_costs_more_to_read_than_drafts_can_save_is_not_read(self) -> None:
-        curve = curves()["ada"]
+def test_a_prompt_that_costs_more_to_read_than_drafts_can_save_is_not_read() -> None:
+    curve = curves()["ada"]
+    (edit,) = [trace for trace in traces() if trace.kind == "edit"]
+    # At 20 ms per prompt token, reading the edit prompt takes longer than a usual answer can save.
+    for token_ns, reads in ((2e7, False), (1e5, True)):
         statistics = measured(curve)
-        # At 20 ms per prompt token, reading the edit prompt takes longer than a usual answer can save.
-        statistics.costs.profile.draft_prompt_ns = 2e7
-        (edit,) = [trace for trace in traces() if trace.kind == "edit"]
-        read: list[int] = []
-
-        class Reader(RecordedDraft):
-            def unread(self, tokens: Sequence[int]) -> int:
-                return len(tokens) - 1
-
-            def begin(self, tokens: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
-                read.append(len(tokens))
-                return iter(())
-
-        strategy = AutomaticDrafting(statistics, [Reader(edit, 0.0, lambda cost: None)])
-        for _ in strategy.begin(AnswerStart(edit.prompt, 256), lambda: False):
+        statistics.costs.profile.draft_prompt_ns = token_ns
+        drafter = RecordedDraft(edit, 0.0, lambda cost: None, reading=1.0)
+        strategy = AutomaticDrafting(statistics, [drafter])
+        for _ in strategy.begin(AnswerStart([*edit.prompt, edit.text[0]], 256), lambda: False):
             pass
 
-        assert read == []
-        assert strategy.status.reason.startswith("reading this text would cost more")
-
-        statistics.costs.profile.draft_prompt_ns = 1e5
-        for _ in strategy.begin(AnswerStart(edit.prompt, 256), lambda: False):
-            pass
-        assert read == [len(edit.prompt)]
+        assert drafter.unread([*edit.prompt, edit.text[0]]) == (0 if reads else len(edit.prompt))
+        assert strategy.status.reason.startswith("reading this text would cost more") is not reads
 
 
 class TestExpensiveReading:
@@ -399,27 +375,3 @@ class TestFirstAnswers:
         code = [self.ratio(trace, curve, 0.11) for trace in (*traces(), *other_traces()) if trace.kind == "code"]
         assert len(code) / sum(1 / ratio for ratio in code) >= 1.9
         assert min(code) >= 1.5
-
-
-PROMPT = (1, 2, 3)
-TEXT = (10, 11, 12, 13, 14, 15)
-
-
-def test_teacher_forced_drafts_end_at_the_context() -> None:
-    # The answer ended because the context of eight was full; its last token was not evaluated.
-    draft = TokenCache(FakeModel(script(TEXT, len(PROMPT)), n_ctx=8))
-    views = list(teacher_forced(draft, N_VOCAB, PROMPT, TEXT, depth=4))
-
-    assert [matches for matches, _ in views] == [4, 4, 3, 2, 1]
-    assert [len(confidences) for _, confidences in views] == [4, 4, 3, 2, 1]
-
-
-def test_a_teacher_forced_draft_does_not_depend_on_earlier_ones() -> None:
-    wrong = TokenCache(FakeModel(mixing(7)))
-    alone = [
-        list(teacher_forced(TokenCache(FakeModel(mixing(7))), N_VOCAB, PROMPT, TEXT, depth))[2] for depth in (1, 5)
-    ]
-
-    deep = list(teacher_forced(wrong, N_VOCAB, PROMPT, TEXT, depth=5))
-    assert deep[2] == alone[1]
-    assert deep[2][1][:1] == alone[0][1]
