@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from app.core.errors import CatalogError
 from app.core.units import GB
 from app.hardware.recommend import (
     weigh,
@@ -124,20 +123,3 @@ def test_absurd_header_sizes_are_not_registered() -> None:
     vast = replace(vast, target=replace(vast.target, kv_bytes_per_token=1 << 64))
 
     assert with_facts(BIG, vast).working == BIG.working
-
-
-@pytest.mark.parametrize(
-    ("working", "said"),
-    [
-        ("8", "must be a table"),
-        ("{ per_tokens = 8 }", 'Did you mean "per_token"'),
-        ("{ main = -1 }", "main must be a whole number"),
-    ],
-)
-def test_a_wrong_entry_is_reported(tmp_path: Path, working: str, said: str) -> None:
-    file = tmp_path / "models.toml"
-    file.write_text(f"[pairs.mine]\ntarget = 'a.gguf'\nworking = {working}\n")
-    problem = Catalog(shipped_file(), file).unread
-
-    assert isinstance(problem, CatalogError)
-    assert said in problem.sentences

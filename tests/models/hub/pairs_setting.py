@@ -3,7 +3,9 @@
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from app.core.errors import CatalogError
 from app.models.catalog import Catalog, Pair, WorkingMemory, shipped_file
@@ -11,7 +13,7 @@ from app.models.registry import Registry, SetUp
 from app.models.setup_task import SetupProgress
 from app.models.source import DemoModel, HubModel
 from app.ui.models.service import PairService
-from app.ui.models.state import LoadRequest, PairCard, PairEnvironment
+from app.ui.models.state import LoadRequest, PairCard, PairEnvironment, PairsState
 from app.worker.engine_worker import Progress
 from app.worker.known_pairs import is_here
 from app.worker.request import LoadedPair
@@ -61,9 +63,10 @@ class Setting:
         )
         self.service = PairService(self.surroundings)
 
-    def again(self) -> PairService:
-        """The service of the next run of the program."""
+    def again(self, **surroundings: Any) -> PairService:
+        """The service of the next run of the program, perhaps in other surroundings."""
         self.service.close(WAIT_S)
+        self.surroundings = replace(self.surroundings, **surroundings)
         self.service = PairService(self.surroundings)
         self.service.state()
         return self.service
@@ -73,6 +76,16 @@ class Setting:
         while not condition():
             assert time.monotonic() < end, self.service.state()
             time.sleep(0.01)
+
+    def settled(self) -> PairsState:
+        """The state once no work runs."""
+        self.until(lambda: not self.service.state().busy)
+        return self.service.state()
+
+    def refreshed(self) -> PairsState:
+        """The state after everything was read again."""
+        self.service.refresh()
+        return self.settled()
 
     def card(self, name: str) -> PairCard:
         return next(card for card in self.service.state().cards if card.name == name)
@@ -89,8 +102,7 @@ class Setting:
     def ask(self, target: str, draft: str = "") -> SetupProgress:
         """Ask and wait for the answer."""
         self.service.check_sources(target, draft)
-        self.until(lambda: not self.service.state().busy)
-        inquiry = self.service.state().check
+        inquiry = self.settled().check
         assert inquiry is not None
         return inquiry
 

@@ -13,7 +13,6 @@ from app.models.catalog import Pair
 from app.models.setup_task import Stage
 from app.models.source import HubModel, LocalModel
 from app.session.state import Phase
-from app.ui.models.service import PairService
 from tests.capacities import in_ram
 from tests.models.hub.faults import Stall
 from tests.models.hub.loopback import LoopbackHub
@@ -46,8 +45,7 @@ def test_cards_before_and_after_a_set_up(setting: Setting) -> None:
 def test_models_of_other_programs_are_listed_and_opened_without_a_download(setting: Setting, tmp_path: Path) -> None:
     found = Pair("mine", "tiny Q8_0, found in LM Studio", LocalModel(tiny_file(tmp_path / "tiny.gguf")), None)
     setting.here = [found]
-    setting.service.refresh()
-    setting.until(lambda: not setting.service.state().busy)
+    setting.refreshed()
 
     card = setting.card("mine-2")
     assert (card.here, card.set_up, card.pair.title) == (True, False, found.title)
@@ -97,8 +95,7 @@ def test_how_headers_come_is_reported_until_all_is_known(setting: Setting, hub: 
     setting.until(lambda: (asked := setting.service.state().check) is not None and asked.header_progress == told)
     stall.release()
 
-    setting.until(lambda: not setting.service.state().busy)
-    inquiry = setting.service.state().check
+    inquiry = setting.settled().check
     assert (setting.job("mine").stage, setting.job("mine").header_progress) == (Stage.READY, "")
     assert inquiry is not None
     assert inquiry.prepared is not None
@@ -182,19 +179,15 @@ def test_a_demo_draft_that_cannot_be_made_is_a_warning(setting: Setting) -> None
             raise ModelLoadError("The draft cannot be written.")
         return setting.demo
 
-    service = PairService(replace(setting.surroundings, demo_file=demo_file))
-    service.state()
-    service.set_up("demo")
-    setting.until(lambda: not service.state().setups["demo"].running)
+    setting.again(demo_file=demo_file)
+    job = setting.set_up("demo")
 
-    job = service.state().setups["demo"]
     assert job.stage is Stage.READY
     assert job.prepared is not None
     notice = "Running without this draft. The draft cannot be written."
     assert any(notice in line for line in job.prepared.check.warnings)
-    service.load_request("demo")
+    setting.service.load_request("demo")
     assert setting.opened[-1][1].target.path == setting.demo
-    assert service.close(WAIT_S)
 
 
 def test_the_default_can_be_changed(setting: Setting) -> None:
@@ -212,8 +205,7 @@ def test_a_pair_opened_by_its_files_is_listed_and_can_be_reopened(setting: Setti
     setting.set_up("demo")
     target, draft = (LocalModel(tiny_file(tmp_path / name)) for name in ("Own-Q8_0.gguf", "own-small.gguf"))
     setting.current = Pair("files", "Own", target, draft)
-    setting.service.refresh()
-    setting.until(lambda: not setting.service.state().busy)
+    setting.refreshed()
 
     card = setting.card("own-q8-0")
     assert (card.is_open, card.set_up, card.target, card.proposal.word) == (True, True, "Own Q8_0", "fits")
@@ -282,10 +274,7 @@ def test_the_machine_is_looked_at_beside_everything_else(setting: Setting) -> No
     before = setting.service.state()
     assert (before.machine, [card.proposal.word for card in before.cards]) == ("", [""] * 3)
 
-    setting.service.refresh()
-    setting.until(lambda: not setting.service.state().busy)
-
-    now = setting.service.state()
+    now = setting.refreshed()
     assert now.machine == "An abacus"
     assert [(card.name, card.proposal.word) for card in now.cards] == [
         ("demo", "fits"),
@@ -301,38 +290,30 @@ def test_every_refresh_inspects_the_machine_again(setting: Setting) -> None:
     def machine() -> tuple[str, Capacity]:
         return "An abacus", in_ram(9, measured=measured.pop(0))
 
-    service = PairService(replace(setting.surroundings, machine=machine))
-
-    def gain() -> str:
-        service.refresh()
-        setting.until(lambda: not service.state().busy)
-        return next(card.gain for card in service.state().cards if card.name == "mine")
-
-    assert gain() == "Here: speedup 1.5×."
-    assert gain() == "Here: speedup 1.7×."
+    setting.again(machine=machine)
+    for gain in ("Here: speedup 1.5×.", "Here: speedup 1.7×."):
+        setting.refreshed()
+        assert setting.card("mine").gain == gain
 
 
 def test_the_machine_is_inspected_only_after_a_load_in_progress(setting: Setting) -> None:
     phase = [Phase.LOADING]
-    service = PairService(replace(setting.surroundings, phase=lambda: phase[0]))
-    service.refresh()
-    assert service.state().busy
-    assert service.state().machine == ""
+    setting.again(phase=lambda: phase[0]).refresh()
+    before = setting.service.state()
+    assert (before.busy, before.machine) == (True, "")
 
     phase[0] = Phase.READY
-    setting.until(lambda: not service.state().busy)
-    assert service.state().machine == "An abacus"
+    assert setting.settled().machine == "An abacus"
 
 
 def test_a_machine_that_cannot_be_read_stops_nothing(setting: Setting) -> None:
     def broken() -> tuple[str, Capacity]:
         raise OSError
 
-    service = PairService(replace(setting.surroundings, machine=broken))
-    service.refresh()
-    setting.until(lambda: not service.state().busy)
-    assert "could not be inspected" in service.state().machine
-    assert len(service.state().cards) == 3
+    setting.again(machine=broken)
+    state = setting.refreshed()
+    assert "could not be inspected" in state.machine
+    assert len(state.cards) == 3
 
 
 def test_a_file_that_was_replaced_shows_its_size_itself(setting: Setting, tmp_path: Path) -> None:
@@ -375,8 +356,7 @@ def test_models_that_another_program_downloaded_are_found(setting: Setting, monk
     monkeypatch.setattr("app.models.hub.cache.cached_file", lambda source, draft: __file__ if source in found else None)
     setting.again()
     for on_disk in (False, True):
-        setting.service.refresh()
-        setting.until(lambda: not setting.service.state().busy)
+        setting.refreshed()
         card = setting.card("mine")
         assert (card.here, card.set_up) == (on_disk, False)
         found += [HubModel(TARGET, quant="Q4_K_M", size=TARGET_SIZE), HubModel(DRAFT)]
@@ -388,7 +368,6 @@ def test_a_cache_that_cannot_be_read_hides_nothing(setting: Setting, monkeypatch
         raise PermissionError
 
     monkeypatch.setattr("app.models.hub.cache.cached_file", refuse)
-    setting.again().refresh()
-    setting.until(lambda: not setting.service.state().busy)
-    assert setting.service.state().machine == "An abacus"
-    assert not setting.service.state().problems
+    setting.again()
+    state = setting.refreshed()
+    assert (state.machine, state.problems) == ("An abacus", ())
