@@ -114,7 +114,7 @@ def pairs_of(models: Iterable[FoundModel], known: Set[Path] = frozenset()) -> di
     A model with an MTP layer needs no draft. Files that cannot be read are left out.
 
     Args:
-        models: As found.
+        models: The models that were found.
         known: Resolved paths of targets that have a pair already.
     """
     read: dict[FoundModel, ModelFacts] = {}

@@ -93,7 +93,7 @@ class DownloadProgress:
     """Both downloads.
 
     Attributes:
-        bytes_per_s: Of both together, over the last seconds.
+        bytes_per_s: Speed of both together over the last seconds.
         left_s: Time left at that speed; None before there is one.
     """
 

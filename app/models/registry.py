@@ -89,7 +89,7 @@ class Registered:
     """The content of the file.
 
     Attributes:
-        pairs: By name, in the order they were set up.
+        pairs: The pairs by name, in the order they were set up.
         downloaded: Files that Tandem has downloaded, also of unfinished setups.
     """
 

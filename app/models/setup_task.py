@@ -84,8 +84,8 @@ class SetupTask:
         prepared: Result of an earlier check.
         installs: Whether to set it up after the check.
         confirmed: Whether models may be downloaded without a question.
-        finds_draft: As for `Setup.prepare`, like `finds_projector` and `latest`.
-        default: As for `Registry.add`.
+        finds_draft: See `Setup.prepare`, which also has `finds_projector` and `latest`.
+        default: See `Registry.add`.
     """
 
     registry: Registry

@@ -30,7 +30,7 @@ class HubModel:
         file: File in the repository, of a split model the first part; None finds it by `quant`.
         revision: Branch, tag or commit.
         size: Bytes of all parts, where known.
-        sha256: Of the only part, where known.
+        sha256: Checksum of the only part, where known.
     """
 
     repo: str

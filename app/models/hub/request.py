@@ -62,7 +62,7 @@ class Retries:
 
     Args:
         watcher: Called every second of a wait.
-        deadline: Of a request, by `monotonic`; None for a download.
+        deadline: Time at which a request must end, by `monotonic`; None for a download.
     """
 
     def __init__(self, watcher: Watcher, deadline: float | None = None) -> None:
