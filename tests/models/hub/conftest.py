@@ -44,6 +44,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("app.worker.known_pairs.pairs_file", "app.core.paths.pairs_file"):
         monkeypatch.setattr(name, lambda: tmp_path / "data" / "pairs.toml")
     monkeypatch.setattr("app.worker.known_pairs.config_dir", lambda: tmp_path / "config")
+    monkeypatch.setattr("app.worker.known_pairs.settings_file", lambda: tmp_path / "settings.toml")
     monkeypatch.setattr("app.worker.loading.memory_dir", lambda: tmp_path / "memory")
     # A measurement is a child process, and counts only while no other program is busy.
     monkeypatch.setattr("app.llama.fitting.machine_room.bandwidth", lambda *_, **__: 20e9)

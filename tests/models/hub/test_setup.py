@@ -34,12 +34,8 @@ pytestmark = pytest.mark.usefixtures("home")
 Usage = namedtuple("Usage", "total used free")
 
 
-def test_one_command_downloads_checks_tries_and_remembers(
-    pair: LoopbackHub, tandem: Tandem, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    settings = tmp_path / "settings.toml"
-    settings.write_text("[model]\nctx = 2000\n")
-    monkeypatch.setattr("app.worker.known_pairs.settings_file", lambda: settings)
+def test_one_command_downloads_checks_tries_and_remembers(pair: LoopbackHub, home: Path, tandem: Tandem) -> None:
+    (home / "settings.toml").write_text("[model]\nctx = 2000\n")
     said = tandem("setup", *BOTH, "--name", "mine", "--yes").err
     assert "Compatible: the vocabularies match" in said
     assert "mine is set up. Tried:" in said
@@ -330,10 +326,8 @@ def test_setup_warns_before_downloading_a_pair_that_does_not_fit(
 
 
 def test_setup_weighs_a_pair_with_the_context_of_the_settings(
-    hub: LoopbackHub, room: Free, tandem: Tandem, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    hub: LoopbackHub, home: Path, room: Free, tandem: Tandem
 ) -> None:
-    settings = tmp_path / "settings.toml"
-    monkeypatch.setattr("app.worker.known_pairs.settings_file", lambda: settings)
     room(6 * 10**9)
 
     def found() -> tuple[str, str]:
@@ -343,7 +337,7 @@ def test_setup_weighs_a_pair_with_the_context_of_the_settings(
     proposed, shown = found()
     assert " 1 qwen3.5-4b " in proposed
     assert "fits: " in shown
-    settings.write_text("[model]\nctx = 65536\n")
+    (home / "settings.toml").write_text("[model]\nctx = 65536\n")
     proposed, shown = found()
     assert " 1 qwen3.5-0.8b " in proposed
     assert "too big: needs 6.1 GB" in shown
@@ -365,12 +359,8 @@ def test_a_pair_that_does_not_fit_stays_set_up(pair: LoopbackHub, room: Free, ta
     tandem("run", "--pair", "mine", "--no-draft", "--max-tokens", "2", "hi")
 
 
-def test_the_trial_loads_the_pair_as_the_chat_does(
-    pair: LoopbackHub, room: Free, tandem: Tandem, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    settings = tmp_path / "settings.toml"
-    settings.write_text('[model]\nfit = "off"\n')
-    monkeypatch.setattr("app.worker.known_pairs.settings_file", lambda: settings)
+def test_the_trial_loads_the_pair_as_the_chat_does(pair: LoopbackHub, home: Path, room: Free, tandem: Tandem) -> None:
+    (home / "settings.toml").write_text('[model]\nfit = "off"\n')
     room(1000)
     assert "mine is set up. Tried:" in tandem("setup", *BOTH, "--name", "mine", "--yes").err
 
