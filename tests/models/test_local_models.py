@@ -35,12 +35,6 @@ def ollama_model(folder: Path, name: str, tag: str, digest: str = "sha256:" + "a
     return model(folder / "blobs" / digest.replace(":", "-"))
 
 
-def test_folders_of_lm_studio_are_searched_to_the_bottom(tmp_path: Path) -> None:
-    model(tmp_path / "publisher" / "repository" / "qwen-Q4_K_M.gguf")
-
-    assert names(tmp_path) == ["qwen-Q4_K_M.gguf"]
-
-
 def test_projectors_and_incomplete_splits_are_left_out(tmp_path: Path) -> None:
     for name in ("mmproj-F16.gguf", "big-00001-of-00002.gguf", "notes.txt"):
         (tmp_path / name).write_bytes(b"GGUF")

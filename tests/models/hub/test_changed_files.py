@@ -106,15 +106,6 @@ def test_the_current_file_is_found_by_its_quantization(pair: LoopbackHub, entry:
     assert _content() == content
 
 
-def test_latest_keeps_the_checksum_of_an_unchanged_file(pair: LoopbackHub, entry: Entry, tandem: Tandem) -> None:
-    entry()
-    pair.replace(TARGET, "README.md", b"new")
-
-    ran = tandem(*LATEST)
-    assert sha256(_content()) == pair.repos[TARGET].files[FILE].sha256
-    assert "no checksum" not in ran.err
-
-
 def test_the_current_file_is_checked_like_every_model(pair: LoopbackHub, entry: Entry, tandem: Tandem) -> None:
     entry()
     other = next(iter(pair.repos["owner/other-GGUF"].files.values())).content

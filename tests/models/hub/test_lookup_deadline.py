@@ -19,7 +19,7 @@ from app.models.resolve import facts_of, resolve
 from app.models.source import HubModel
 from tests.models.hub.faults import Stall
 from tests.models.hub.loopback import LoopbackHub
-from tests.models.hub.models import BOTH, DRAFT, TARGET, Patient, brought, no_demo, setup_steps
+from tests.models.hub.models import BOTH, DRAFT, TARGET, Patient, no_demo, setup_steps
 from tests.models.hub.pairs_setting import WAIT_S, Setting
 
 SHORT_S = 0.2
@@ -87,18 +87,6 @@ def test_a_search_for_drafts_ends_with_the_first_deadline(pair: LoopbackHub, mon
     with pytest.raises(HubTimeoutError):
         list(find_drafts(target, known, lambda _: Patient()))
     assert len(pair.asked("/api/models/owner/draft-*")) == 1
-
-
-@pytest.mark.timeout(60)
-def test_a_downloaded_file_is_used_when_the_hub_is_silent(
-    pair: LoopbackHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    brought(tmp_path / "pairs.toml", HubModel(TARGET, quant="Q4_K_M"))
-    monkeypatch.setattr("app.models.resolve.CACHED_S", SHORT_S)
-    stall(pair)
-
-    found = resolve(HubModel(TARGET, file="big-Q4_K_M.gguf"), no_demo, Patient())
-    assert found.path is not None
 
 
 @pytest.mark.parametrize(

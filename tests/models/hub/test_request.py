@@ -82,16 +82,6 @@ def test_tokens_reach_the_hub_only_and_bad_ones_are_reported(hub: LoopbackHub, m
     assert hub.leaks == []
 
 
-@pytest.mark.parametrize("endpoint", ["http://127.0.0.1:9", "http://no.invalid"])
-def test_a_server_that_does_not_answer_is_unreachable(
-    hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch, endpoint: str
-) -> None:
-    monkeypatch.setattr(constants, "ENDPOINT", endpoint)
-
-    with pytest.raises(UnreachableError, match=r"cannot be reached: "):
-        repository(TARGET, "main")
-
-
 def test_offline_mode_names_its_variable(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
     file = publish(hub)
     path = Watched().fetch(file)

@@ -98,15 +98,6 @@ def test_a_revision_cannot_leave_the_repository_folder(
     assert not list(cache.folder().rglob("outside"))
 
 
-def test_what_was_set_up_answers_by_name_and_by_its_models(pair: LoopbackHub, tandem: Tandem) -> None:
-    tandem("setup", *BOTH, "--name", "mine", "--yes", "--no-trial", "--no-default")
-
-    assert (
-        tandem("run", "--pair", "mine", "--max-tokens", "3", "--json", "hi").json["models"]["target"]["name"] == "big"
-    )
-    assert tandem("run", *BOTH, "--max-tokens", "3", "--json", "hi").json["models"]["draft"]["name"] == "small"
-
-
 def test_models_that_another_program_downloaded_answer_offline(pair: LoopbackHub, tandem: Tandem) -> None:
     for repo, file in ((TARGET, "big-Q4_K_M.gguf"), (DRAFT, "small-Q8_0.gguf")):
         hf_hub_download(repo, file)
