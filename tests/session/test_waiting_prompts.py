@@ -10,11 +10,11 @@ from app.conversations.tree import State
 from app.engine.types import AutoDraft, FinishReason
 from app.session.library import Mark
 from app.session.state import Phase
-from app.worker.events import Failed, JobEnded, Loaded
+from app.worker.events import JobEnded, Loaded
 from app.worker.jobs import MeasureJob
 from tests.conversations.stores import kill
 from tests.fake_engine import MEASURING
-from tests.session.scripted import BROKEN, PAIR, ScriptedSession
+from tests.session.scripted import PAIR, ScriptedSession
 
 
 def asked(chat: ScriptedSession) -> list[str]:
@@ -99,18 +99,6 @@ def test_a_prompt_that_the_disk_refuses_waits_on(chat: ScriptedSession) -> None:
     chat.finishes("2")
     assert chat.session.queued == ("c",)
     assert chat.session.take_back() == "c"
-
-
-def test_prompts_wait_for_the_models_and_come_back_if_they_cannot_be_loaded(tmp_path: Path) -> None:
-    chat = ScriptedSession(tmp_path / "conversations.db", loaded=False)
-    chat.session.send("a")
-    chat.session.send("b")
-    session = chat.session
-    assert ([node.text for node in session.messages], session.queued) == (["a", ""], ("b",))
-    outcome = chat.session.handle(Failed(None, BROKEN)).ended
-    assert outcome is not None
-    assert (outcome.returned, chat.session.phase) == ("a\n\nb", Phase.UNLOADED)
-    chat.session.close()
 
 
 # In several conversations

@@ -19,6 +19,9 @@ from tests.fake_engine import FakeEngine
 from tests.session.scripted import PAIR
 from tests.settings.in_memory import in_memory
 
+FILE_SAYS: Layer = {"sampling.temp": 0.6, "sampling.top_k": 20}
+"""What a model file recommends."""
+
 
 @pytest.fixture
 def file(tmp_path: Path) -> SettingsFile:
@@ -53,7 +56,9 @@ def test_a_change_for_all_replaces_the_flag_and_a_conversation_keeps_its_own_val
 
 def test_reset_goes_one_layer_down(file: SettingsFile) -> None:
     write(file, 'preset = "mine"\n[sampling]\ntemp = 0.4\n[presets.mine.sampling]\ntemp = 0.3')
-    live = LiveSettings(file, flags={"sampling.temp": 0.1}, pair={"sampling.temp": 0.5})
+    live = LiveSettings(
+        file, {"sampling.temp": 0.1}, {"sampling.temp": 0.5}, {"sampling.temp": 0.6, "sampling.top_k": 20}
+    )
     live.enter({"sampling": {"temp": 0.2}})
     seen = []
     for _ in range(4):
@@ -64,6 +69,7 @@ def test_reset_goes_one_layer_down(file: SettingsFile) -> None:
             live.set("preset", None)
     assert seen == [(Origin.FLAG, 0.1), (Origin.CONVERSATION, 0.2), (Origin.PRESET, 0.3), (Origin.FILE, 0.4)]
     assert live.resolved().origin("sampling.temp") is Origin.PAIR
+    assert (live.resolved()["sampling.top_k"], live.resolved().origin("sampling.top_k")) == (20, Origin.MODEL)
 
 
 def test_the_preset_is_chosen_by_the_strongest_that_names_one(file: SettingsFile) -> None:
@@ -154,27 +160,6 @@ def test_a_change_in_a_conversation_removes_the_flag(file: SettingsFile) -> None
 
     live.enter({})
     assert live.resolved().origin("sampling.temp") is Origin.DEFAULT
-
-
-# Recommendations of the model file
-
-FILE_SAYS: Layer = {"sampling.temp": 0.6, "sampling.top_k": 20, "sampling.repeat_penalty": 1.2}
-
-
-def test_the_model_file_counts_under_everything_that_anybody_shows(file: SettingsFile) -> None:
-    write(file, "[sampling]\ntemp = 0.4")
-    live = LiveSettings(file, pair={"sampling.temp": 0.5}, model=FILE_SAYS)
-    live.set("sampling.temp", 0.2, Scope.CONVERSATION)
-    live.give({"sampling.temp": 0.1})
-
-    seen = []
-    for _ in range(3):
-        now = live.resolved()
-        seen.append((now.origin("sampling.temp"), now["sampling.temp"]))
-        live.reset("sampling.temp", Scope.ALL if now.origin("sampling.temp") is Origin.FILE else Scope.CONVERSATION)
-    assert seen == [(Origin.FLAG, 0.1), (Origin.CONVERSATION, 0.2), (Origin.FILE, 0.4)]
-    assert live.resolved().origin("sampling.temp") is Origin.PAIR
-    assert (live.resolved()["sampling.top_k"], live.resolved().origin("sampling.top_k")) == (20, Origin.MODEL)
 
 
 def test_another_pair_downloads_its_own_file(file: SettingsFile) -> None:

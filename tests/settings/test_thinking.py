@@ -5,8 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from app.cli.report import ignored_flags
 from app.compare.job import conversation_prefix
@@ -254,24 +252,3 @@ def test_an_invalid_value_costs_only_itself(key: str, value: Any) -> None:
 
     kept = {name: 0.5 if name == "top_p" else 0.1 for name in ("top_p", "min_p") if name != key}
     assert found == {f"sampling.{name}": value for name, value in kept.items()}
-
-
-# Arbitrary values
-
-RAW = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(-(1 << 63), 1 << 64),
-    st.floats(),
-    st.text("7.e-;\x1b", max_size=40),
-    st.lists(st.integers()),
-)
-NAMES = st.sampled_from([*EVERYTHING, "sequence", "other"])
-
-
-@given(st.dictionaries(NAMES, RAW))
-def test_anything_gives_a_chain_that_can_be_built(raw: dict[str, object]) -> None:
-    found = recommended({f"{KEY}{key}": value for key, value in raw.items()})
-
-    chain(found)
-    assert isinstance(in_one_line(found), str)

@@ -6,7 +6,6 @@ import pytest
 
 from app.conversations.message import Role
 from app.conversations.store import Store
-from app.core.errors import StoreError
 from app.ui.text import MARK
 from tests.ui.driver import fill, open_chat, texts
 
@@ -139,14 +138,3 @@ async def test_titles_are_neither_markup_nor_control_sequences(file: Path) -> No
         await chat.shows("[red]x[/red]")
         await chat.press(*"red", shows="The answer about [red]x[/red]")
         assert "\x1b" not in chat.text
-
-
-async def test_a_store_that_cannot_be_opened_is_one_line() -> None:
-    def refuse() -> Store:
-        raise StoreError("The conversations are of a newer Tandem.", "Update this one.")
-
-    async with open_chat(store=refuse) as chat:
-        await chat.shows("The conversations are of a newer Tandem. Update this one.")
-        await chat.exchange("one", "first")
-        await chat.list_conversations()
-        await chat.shows("one")

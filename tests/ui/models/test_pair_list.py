@@ -41,16 +41,6 @@ async def test_the_first_pair_is_chosen_once_the_machine_is_known_and_stays_so()
         assert window.chosen == "coder-32b"
 
 
-async def test_a_filter_typed_before_the_machine_is_known_applies_later() -> None:
-    async with open_setup(FakePairs(machine="")) as window:
-        window.type("llama", "enter")
-        await window.shows("Still checking this machine")
-        assert not window.is_adding
-        window.pairs.now = replace(window.pairs.now, machine="An abacus")
-        await window.until(lambda: window.chosen == "llama-8b")
-        assert "coder-32b" not in window.text
-
-
 async def test_the_measured_gain_is_shown_before_a_download() -> None:
     gain = "With Q4_K weights n-gram drafting gained 1.02x to 1.08x"
     async with open_setup(

@@ -285,10 +285,12 @@ async def test_files_that_are_gone_are_an_error() -> None:
 
 async def test_enter_before_the_machine_is_checked_takes_the_first_match_after_it() -> None:
     async with open_setup(FakePairs(*CARDS, machine="")) as window:
-        window.type("coder", "enter")
+        window.type("llama", "enter")
         await window.shows("Still checking this machine; the chosen pair is taken in a moment.")
+        assert not window.is_adding
         window.pairs.now = replace(window.pairs.now, machine=MACHINE)
-        await window.shows("Download 20.5 GB? Enter yes, Esc no")
+        await window.shows("Download 5.7 GB? Enter yes, Esc no")
+        assert "coder-32b" not in window.text
         assert window.pairs.arguments("set_up") == []
 
 

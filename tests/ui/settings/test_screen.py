@@ -210,16 +210,6 @@ async def test_model_settings_apply_to_all_conversations(file: Path) -> None:
         assert panel.live.resolved()["model.fit"] == "auto"
 
 
-async def test_a_setting_is_reset(file: Path) -> None:
-    file.write_text("[sampling]\ntemp = 0.3\ntop_k = 7\nmin_p = 0.2")
-    async with open_panel(file) as panel:
-        await panel.find("sampling.temp")
-        await panel.press("ctrl+x")
-        assert "temp" not in file.read_text()
-        assert panel.live.resolved()["sampling.temp"] == 0.8
-        assert "top_k = 7" in file.read_text()
-
-
 @pytest.mark.parametrize(
     ("mode", "idle"),
     [
