@@ -113,26 +113,18 @@ class Answering:
         return self._settings_of(self._active.answered)
 
     def request_for(
-        self, conversation: Conversation, text: str, prompt: Node | None, after: Sequence[Message] = ()
+        self, conversation: Conversation, text: str, read: tuple[str, Sequence[Node]], after: Sequence[Message] = ()
     ) -> AnswerRequest:
-        """Return the request for an answer in the place of a prompt, or for None after the whole branch.
+        """Return the request for an answer to a text in a conversation.
 
-        `after` are calls of tools and results that follow the prompt.
+        Args:
+            read: The summary and the messages that the model reads before the text.
+            after: Calls of tools and results that follow it.
         """
-        summary, before = conversation.read_before(prompt)
-        settings = self._settings_of(conversation)
-        return self._asked(settings, text, before, summary, self._library.state_name(conversation.number), after)
-
-    def _asked(
-        self,
-        settings: ChatSettings,
-        text: str,
-        before: Sequence[Node],
-        summary: str,
-        name: str,
-        after: Sequence[Message] = (),
-    ) -> AnswerRequest:
-        return self._library.with_pictures(answer_request(settings, text, as_messages(before), summary, name, after))
+        summary, before = read
+        name = self._library.state_name(conversation.number)
+        request = answer_request(self._settings_of(conversation), text, as_messages(before), summary, name, after)
+        return self._library.with_pictures(request)
 
     def start(self, conversation: Conversation, prefill: Prefill | None = None) -> None:
         """Ask for an answer to the last prompt of a conversation."""
@@ -143,7 +135,7 @@ class Answering:
         self.title_job = self.measure_job = None
         self._prefill, self.n_kept = prefill, None
         request = replace(
-            self.request_for(conversation, prompt.text, prompt, conversation.since_prompt),
+            self.request_for(conversation, prompt.text, conversation.read_before(prompt), conversation.since_prompt),
             prefill=prefill,
             beside=conversation.similar_answers,
             with_details=True,
@@ -208,10 +200,9 @@ class Answering:
         if settings.context_full == "drop":
             self.go_on("")
         else:
-            left_out = before[: len(before) - self.n_kept]
-            name = self._library.state_name(self._active.answered.number)
+            left_out = summary, before[: len(before) - self.n_kept]
             # It begins like the conversation, so the KV cache is reused.
-            request = self._asked(settings, _SUMMARY_INSTRUCTION, left_out, summary, name)
+            request = self.request_for(self._active.answered, _SUMMARY_INSTRUCTION, left_out)
             self.number = self._engine.answer(shortened(request, _LONGEST_SUMMARY))
         return True
 
@@ -234,7 +225,7 @@ class Answering:
         summary = library.do(lambda store: store.load(number or 0).summary)
         if summary is not None and not summary.named and summary.title == title_of(conversation.tree.first_prompt):
             # It begins like the conversation, whose cache it uses.
-            request = self._asked(settings, _NAME_IT, path, "", library.state_name(number))
+            request = self.request_for(conversation, _NAME_IT, ("", path))
             request = replace(shortened(request, _LONGEST_TITLE), stops=_TITLE_ENDS, prefill=Prefill(_TITLE_START))
             request = replace(request, sampling=SamplingParams(temperature=0), drafting=None)
             request = self._with_tools(request)
@@ -243,7 +234,7 @@ class Answering:
 
     def begin_count(self, conversation: Conversation, text: str) -> None:
         """Count the tokens of a conversation with another prompt."""
-        request = self._with_tools(self.request_for(conversation, text, None))
+        request = self._with_tools(self.request_for(conversation, text, conversation.read_before(None)))
         self.count_job = self._engine.run(Query(partial(prompt_size, request), loads=False))
 
     def _with_tools(self, request: AnswerRequest) -> AnswerRequest:

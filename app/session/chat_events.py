@@ -44,14 +44,14 @@ class ChatEvents(ChatFacts):
                 return Changes()
             case LoadProgress() | Measuring() | PromptProgress() | Step():
                 return Changes(self._progress(event))
-            case _ if self._answering.expects(event):
+            case _ if self.answering.expects(event):
                 self._handle(event)
         return self.take_changes()
 
     def _progress(self, event: LoadProgress | Measuring | PromptProgress | Step) -> Change:
         if isinstance(event, PromptProgress | Step) and self.phase is Phase.ANSWERING:
-            self.is_behind = event.request != self._answering.number
-        if not self._answering.expects(event):
+            self.is_behind = event.request != self.answering.number
+        if not self.answering.expects(event):
             return Change.NOTHING
         if isinstance(event, Step):
             self._active.answered.add(event.segments)
@@ -72,16 +72,16 @@ class ChatEvents(ChatFacts):
                 self.phase = Phase.UNLOADED
                 self._what |= Change.UNLOADED
                 self._ended = Outcome(Ending(failure=event.error), "", returned=self._active.give_up_all())
-            case JobEnded() | Failed() if event.request != self._answering.number:
-                self._what |= (change := self._answering.take_job(event))
+            case JobEnded() | Failed() if event.request != self.answering.number:
+                self._what |= (change := self.answering.take_job(event))
                 is_interrupted = change is Change.MEASURED and isinstance(event, JobEnded) and event.result is False
                 if is_interrupted and self.phase is Phase.READY:
                     # A request of another program interrupted it.
                     self._go_on()
-            case Finished(reason=FinishReason.CANCELLED) if self._answering.n_kept is not None:
+            case Finished(reason=FinishReason.CANCELLED) if self.answering.n_kept is not None:
                 self._end(self._active.answered.stop())
-            case Finished() | Failed() if self._answering.n_kept is not None:
-                self._answering.go_on(event.text if isinstance(event, Finished) else "")
+            case Finished() | Failed() if self.answering.n_kept is not None:
+                self.answering.go_on(event.text if isinstance(event, Finished) else "")
                 self._what |= Change.COMPACTED
             case ToolsListed() if self.tools is not None:
                 is_ready = self.tools.take_list(event)
@@ -99,21 +99,21 @@ class ChatEvents(ChatFacts):
 
     def _compacts(self, error: AppError) -> bool:
         """Make room for an answer that failed because the context is full; return whether it goes on."""
-        return self.pair is not None and self._answering.compact(error, self.pair.n_ctx)
+        return self.pair is not None and self.answering.compact(error, self.pair.n_ctx)
 
     def _finished(self, event: Finished) -> None:
         conversation = self._active.answered
         if self.tools is not None and self.tools.asks_again(event):
             conversation.discard()
             conversation.go_on()
-            self._answering.start(conversation)
+            self.answering.start(conversation)
             self._what |= Change.CALLS
             return
         running, outcome = conversation.running, conversation.finish(event)
-        if event.reason is FinishReason.CONTEXT and self._answering.can_compact and running is not None:
+        if event.reason is FinishReason.CONTEXT and self.answering.can_compact and running is not None:
             # Earlier messages make room for the rest.
             with suppress(AppError):
-                self._answering.start(conversation, conversation.resume(conversation.tree.nodes[running]))
+                self.answering.start(conversation, conversation.resume(conversation.tree.nodes[running]))
                 return
         answer = conversation.tree.nodes.get(running or 0)
         if answer is not None and answer.calls and self.tools is not None and self.pair is not None:
@@ -145,13 +145,13 @@ class ChatEvents(ChatFacts):
     def _begin_answer(self) -> None:
         conversation = self._active.answered
         if conversation.running is not None:
-            self._answering.start(conversation, self._prefill)
+            self.answering.start(conversation, self._prefill)
         elif self.tools is not None and self.pair is not None:
             self.tools.begin(conversation.tree.open_calls or (), None, self.pair.n_ctx)
             self._run_calls()
         else:
             conversation.go_on()
-            self._answering.start(conversation)
+            self.answering.start(conversation)
 
     def _run_calls(self, result: ToolReturned | None = None) -> None:
         """Store the result of a call, if given, and run the next calls that are allowed; then let the model go on."""
@@ -163,7 +163,7 @@ class ChatEvents(ChatFacts):
             self._what |= Change.CALLS
             if tools.next(conversation, self._settings_of(conversation).tool_rounds):
                 conversation.go_on()
-                self._answering.start(conversation)
+                self.answering.start(conversation)
         except AppError as error:
             self._end(Outcome(Ending(failure=error), "", counts=True))
 
@@ -174,7 +174,7 @@ class ChatEvents(ChatFacts):
             self._apply_settings()
         is_automatic = isinstance(self.settings.request.drafting, AutoDraft)
         if self.phase is Phase.READY and is_automatic and self.drafting.is_available:
-            self._answering.begin_measuring()
+            self.answering.begin_measuring()
 
     def _stop_running(self) -> bool:
         if self.phase is not Phase.ANSWERING:
@@ -183,7 +183,7 @@ class ChatEvents(ChatFacts):
         if outcome is not None:
             self._end(outcome)
         else:
-            self.engine.cancel(self._answering.number)
+            self.engine.cancel(self.answering.number)
         return True
 
     def _apply_settings(self) -> None:
@@ -200,7 +200,7 @@ class ChatEvents(ChatFacts):
     def _end(self, outcome: Outcome) -> None:
         """End an answer; the prompts that waited for it come back if it failed or was stopped."""
         conversation = self._active.answered
-        self._answering.end()
+        self.answering.end()
         self.phase = Phase.READY
         self._active.ended()
         if conversation is not self.conversation:
@@ -211,7 +211,7 @@ class ChatEvents(ChatFacts):
         self._load_next()
         # A recurrent model would read the conversation again after the title.
         if self._can_answer and self.pair is not None and self.pair.most_drafted is None:
-            self._answering.begin_title()
+            self.answering.begin_title()
         self._go_on()
         is_open = conversation is self.conversation
         self._ended = replace(outcome, conversation=conversation.number, is_open=is_open, returned=returned)

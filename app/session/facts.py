@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,6 @@ from app.session.library import Library, Mark, StoreOpener
 from app.session.state import Blocked, BlockedError, Change, DraftState, Outcome, Phase, model_names
 from app.session.tool_use import Question, ToolUse
 from app.settings.live import LiveSettings
-from app.worker.jobs import PromptSize
 from app.worker.request import AnswerRequest, with_seed
 
 if TYPE_CHECKING:
@@ -109,6 +107,7 @@ class ChatFacts:
         tools: The tools that the model may call; None for none.
 
     Attributes:
+        answering: Requests to the engine, and the counts that they returned.
         is_behind: Whether a request of another program is answered before the prompt.
     """
 
@@ -132,7 +131,7 @@ class ChatFacts:
         self._pair = PairState(engine, title, is_loading=is_loading)
         self._live = live
         self._pair.use_mode(self.settings.request.drafting, again=True)
-        self._answering = Answering(engine, self._active, self._settings_of, tools)
+        self.answering = Answering(engine, self._active, self._settings_of, tools)
         self.tools = tools
         self._prefill: Prefill | None = None
         self._what = Change.NOTHING
@@ -168,17 +167,7 @@ class ChatFacts:
     @property
     def is_compacting(self) -> bool:
         """Return whether earlier messages are being summarized for the answer."""
-        return self._answering.n_kept is not None
-
-    @property
-    def typed(self) -> PromptSize | None:
-        """Return the size of the conversation with the typed prompt, if it was counted."""
-        return self._answering.typed
-
-    @property
-    def picture_tokens(self) -> Mapping[str, int]:
-        """Return the tokens of each counted picture by its digest."""
-        return self._answering.picture_tokens
+        return self.answering.n_kept is not None
 
     @property
     def is_answering(self) -> bool:
@@ -258,7 +247,7 @@ class ChatFacts:
     @property
     def can_switch_running(self) -> bool:
         """Return whether turning drafting on or off takes effect in the running answer."""
-        return self.conversation.running is not None and self._answering.can_switch
+        return self.conversation.running is not None and self.answering.can_switch
 
     @property
     def _can_answer(self) -> bool:
@@ -299,7 +288,7 @@ class ChatFacts:
     @property
     def expects_events(self) -> bool:
         """Return whether more events will come without a further command."""
-        return self.phase in (Phase.LOADING, Phase.ANSWERING) or self._answering.measure_job is not None
+        return self.phase in (Phase.LOADING, Phase.ANSWERING) or self.answering.measure_job is not None
 
     def comparable(self, typed: str) -> AnswerRequest:
         """Return the request for the typed prompt, or else the last one, ready to be compared. Raises UsageError."""
@@ -311,6 +300,7 @@ class ChatFacts:
         prompt = typed.strip() or (last.text if last is not None else "")
         if not prompt or self.pair is None:
             raise UsageError("There is no prompt to compare yet; type one.")
-        request = self._answering.request_for(self.conversation, prompt, None if typed.strip() else last)
+        read = self.conversation.read_before(None if typed.strip() else last)
+        request = self.answering.request_for(self.conversation, prompt, read)
         most = min(request.max_tokens or _COMPARED_TOKENS, _COMPARED_TOKENS)
         return replace(request, sampling=with_seed(request.sampling), max_tokens=most)

@@ -44,12 +44,12 @@ class Session(ChatEvents):
     def count(self, text: str) -> None:
         """Count the tokens of the open conversation with a typed prompt, unless an answer is being written."""
         if self.phase is Phase.READY:
-            self._answering.begin_count(self.conversation, text)
+            self.answering.begin_count(self.conversation, text)
 
     def forget_count(self) -> bool:
         """Forget the count of a typed prompt; return whether there was one."""
-        had_count = self._answering.typed is not None
-        self._answering.count_job = self._answering.typed = None
+        had_count = self.answering.typed is not None
+        self.answering.count_job = self.answering.typed = None
         return had_count
 
     def take_back(self) -> str | None:

@@ -176,7 +176,7 @@ def test_a_typed_prompt_is_counted_with_its_conversation(chat: ScriptedSession) 
     assert [message.content for message in job.function.args[0].messages] == ["a", "b", "c"]
     assert not job.loads
     assert Change.COUNTED in chat.session.handle(JobEnded(1001, PromptSize(321))).what
-    assert chat.session.typed == PromptSize(321)
+    assert chat.session.answering.typed == PromptSize(321)
     assert chat.session.forget_count()
     assert not chat.session.forget_count()
     assert chat.session.handle(JobEnded(1001, PromptSize(321))) == Changes()

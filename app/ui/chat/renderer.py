@@ -127,10 +127,10 @@ class Renderer:
         elif view.question.has_focus and now.question is None:
             view.prompt.focus()
         view.header.active = now.active_settings
-        if Change.COUNTED in what and now.typed is not None and now.pair is not None:
-            n_shown = sum(now.typed.pictures.values())
+        if Change.COUNTED in what and (typed := now.answering.typed) is not None and now.pair is not None:
+            n_shown = sum(typed.pictures.values())
             pictures = f", {n_shown:,} of them for pictures" if n_shown else ""
-            view.hint.about(f"With this prompt: {now.typed.n_tokens:,} of {now.pair.n_ctx:,} tokens{pictures}")
+            view.hint.about(f"With this prompt: {typed.n_tokens:,} of {now.pair.n_ctx:,} tokens{pictures}")
         self._show_status(what, now)
         model = self._session.models.get("target", "")
         view.messages.mark(now.conversation.tree, now.pair, model, is_answering=now.is_answering)

@@ -245,7 +245,7 @@ class ChatView(Vertical):
         if found is not None:
             make = partial(half_cells, found, *preview_room(self.app.size))
             preview = await wrap_future(in_background(make, "preview"))
-            event.preview.show(found, preview, self.session.picture_tokens.get(digest))
+            event.preview.show(found, preview, self.session.answering.picture_tokens.get(digest))
             self.messages.update(event.message)
 
     @on(Inspector.StepSelected)
