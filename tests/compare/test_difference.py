@@ -1,7 +1,7 @@
 """Why two answers differ: rounding at a near-tie, or a fault."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -97,33 +97,26 @@ def test_a_batch_that_moves_too_much_is_no_rounding() -> None:
     assert "a real difference: the batch moved a logit by 4" in found.why
 
 
-def test_a_token_that_the_logits_do_not_explain_is_a_real_difference() -> None:
+@pytest.mark.parametrize(
+    ("change", "index", "near_tie", "why"),
+    [
+        (lambda tokens: (*tokens[:PLACE], 61, *tokens[PLACE + 1 :]), PLACE, False, "the batch moved a logit by 0"),
+        # The prompt gives the first token, not a verify step.
+        (lambda tokens: (61, *tokens[1:]), 0, False, "the batch moved a logit by 0"),
+        (lambda tokens: tokens[:4], 4, None, "one answer was stopped earlier"),
+    ],
+)
+def test_tokens_that_the_logits_do_not_explain_are_no_rounding(
+    change: Callable[[tuple[int, ...]], tuple[int, ...]], index: int, near_tie: bool | None, why: str
+) -> None:
     pair = FakePair(FakeModel(mixing(5)), FakeModel(mixing(5)))
     plain, drafted = runs(pair)
-    wrong = replace(drafted, tokens=(*drafted.tokens[:PLACE], 61, *drafted.tokens[PLACE + 1 :]))
-
-    found = explain(pair, plain, wrong, GREEDY, never)
-    assert found is not None
-    assert found.near_tie is False
-    assert "the batch moved a logit by 0" in found.why
-
-
-def test_a_first_token_can_differ_too() -> None:
-    pair = FakePair(FakeModel(mixing(5)), FakeModel(mixing(5)))
-    plain, drafted = runs(pair)
-    found = explain(pair, plain, replace(drafted, tokens=(61, *drafted.tokens[1:])), GREEDY, never)
+    found = explain(pair, plain, replace(drafted, tokens=change(drafted.tokens)), GREEDY, never)
 
     assert found is not None
-    assert (found.index, found.near_tie, found.width) == (0, False, 0)
-
-
-def test_an_answer_that_is_only_shorter_needs_no_logits() -> None:
-    pair = FakePair(FakeModel(mixing(5)), FakeModel(mixing(5)))
-    plain, drafted = runs(pair)
-    found = explain(pair, plain, replace(drafted, tokens=drafted.tokens[:4]), GREEDY, never)
-
-    assert found is not None
-    assert (found.index, found.drafted, found.near_tie) == (4, None, None)
+    assert (found.index, found.near_tie) == (index, near_tie)
+    assert why in found.why
+    assert found.width == (0 if index == 0 else 4)
 
 
 def test_the_batches_of_the_drafted_side_are_computed_again() -> None:

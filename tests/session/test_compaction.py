@@ -40,6 +40,13 @@ def overflowing(chat: ScriptedSession, prompt: str = "more", n_tokens: int = 500
     assert makes_room(chat, full(n_tokens))
 
 
+def summarized(chat: ScriptedSession) -> None:
+    """Answer a prompt once a summary has taken the place of the oldest messages."""
+    overflowing(chat)
+    ended(chat, "They talked.")
+    chat.finishes("fine")
+
+
 def test_the_oldest_messages_are_summarized_and_the_prompt_is_asked_again(chat: ScriptedSession) -> None:
     overflowing(chat)
     asked = chat.engine.requests[-1]
@@ -98,9 +105,7 @@ def test_a_first_prompt_has_nothing_to_leave_out(chat: ScriptedSession) -> None:
 
 
 def test_the_next_prompts_keep_the_summary_until_the_context_is_full_again(chat: ScriptedSession) -> None:
-    overflowing(chat)
-    ended(chat, "They talked.")
-    chat.finishes("fine")
+    summarized(chat)
     chat.session.send("again")
     assert chat.read[0].endswith("They talked.")
     assert chat.read[-1] == "again"
@@ -140,9 +145,7 @@ def test_a_summary_that_fails_leaves_the_messages_out(chat: ScriptedSession) -> 
 
 
 def test_the_summary_can_be_changed_and_outlives_the_process(chat: ScriptedSession) -> None:
-    overflowing(chat)
-    ended(chat, "They talked.")
-    chat.finishes("fine")
+    summarized(chat)
     chat.session.set_summary("They talked about birds.")
     assert chat.session.conversation.summary == "They talked about birds."
     number = chat.library.conversation
@@ -155,9 +158,7 @@ def test_the_summary_can_be_changed_and_outlives_the_process(chat: ScriptedSessi
 
 
 def test_an_exported_conversation_keeps_its_summary(chat: ScriptedSession, tmp_path: Path) -> None:
-    overflowing(chat)
-    ended(chat, "They talked.")
-    chat.finishes("fine")
+    summarized(chat)
     number = chat.library.conversation
     assert number is not None
     file = tmp_path / "conversations.json"
@@ -169,8 +170,6 @@ def test_an_exported_conversation_keeps_its_summary(chat: ScriptedSession, tmp_p
 
 
 def test_a_branch_from_before_has_no_summary(chat: ScriptedSession) -> None:
-    overflowing(chat)
-    ended(chat, "They talked.")
-    chat.finishes("fine")
+    summarized(chat)
     chat.session.edit(chat.node("question 1"), "other")
     assert chat.read == ["question 0", "answer 0", "other"]

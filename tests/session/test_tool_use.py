@@ -39,6 +39,13 @@ class ToolChat(ScriptedSession):
     def calls(self, *calls: ToolCall, text: str = "") -> None:
         self.session.handle(replace(finished(len(self.engine.requests), text), calls=calls))
 
+    def reads(self, text: str, permission: Permission = Permission.ONCE) -> None:
+        """Ask a prompt whose answer reads a file, permit that, and return the text of the file."""
+        self.asks("a")
+        self.calls(READS)
+        self.session.permit(permission)
+        self.returns(text)
+
     def returns(self, text: str, *, is_error: bool = False) -> None:
         self.session.handle(ToolReturned(self.host.calls[-1][0], text, is_error, 0.25))
 
@@ -131,10 +138,7 @@ def test_a_whole_turn(chat: ToolChat) -> None:
 def test_what_is_allowed(
     chat: ToolChat, permission: Permission, again: str | None, other: str, elsewhere: str | None
 ) -> None:
-    chat.asks("a")
-    chat.calls(READS)
-    chat.session.permit(permission)
-    chat.returns("one")
+    chat.reads("one", permission)
     chat.calls(reads("other.md"))
     assert chat.asked == again
     if again:
@@ -514,10 +518,7 @@ def test_a_question_waits_while_another_conversation_is_open(chat: ToolChat) -> 
 
 
 def test_a_failure_after_results_keeps_them(chat: ToolChat) -> None:
-    chat.asks("a")
-    chat.calls(READS)
-    chat.session.permit(Permission.ONCE)
-    chat.returns("one")
+    chat.reads("one")
     assert chat.fails(AppError("It broke.")).counts
 
     assert chat.texts() == ["a", "", "one"]
@@ -543,10 +544,7 @@ def test_a_full_context_leaves_out_earlier_turns_not_the_results(tmp_path: Path)
 
 
 def test_a_long_result_is_cut(chat: ToolChat) -> None:
-    chat.asks("a")
-    chat.calls(READS)
-    chat.session.permit(Permission.ONCE)
-    chat.returns("x" * 1_000_000)
+    chat.reads("x" * 1_000_000)
 
     *_, result = chat.read
     # Half of a context of 4,096 tokens.
@@ -554,10 +552,7 @@ def test_a_long_result_is_cut(chat: ToolChat) -> None:
 
 
 def test_a_result_has_no_invisible_characters(chat: ToolChat) -> None:
-    chat.asks("a")
-    chat.calls(READS)
-    chat.session.permit(Permission.ONCE)
-    chat.returns("\x1b[31mred a\u200bb")
+    chat.reads("\x1b[31mred a\u200bb")
 
     assert chat.read[-1] == "[31mred ab"
 

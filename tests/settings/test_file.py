@@ -15,6 +15,7 @@ from app.core.printable import printable
 from app.settings.checking import check, check_keys, check_presets
 from app.settings.file import Content, SettingsFile
 from app.settings.table import SETTINGS
+from tests.settings.conftest import write
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
@@ -24,16 +25,6 @@ JSON = st.recursive(
 NAMES = st.sampled_from([setting.name.split(".")[-1] for setting in SETTINGS]) | st.text(max_size=8)
 TABLES = st.sampled_from(["draft", "sampling", "answer", "model", "appearance", "presets", "keys", "preset"])
 TABLE = st.dictionaries(TABLES | st.text(max_size=8), JSON | st.dictionaries(NAMES, JSON, max_size=5), max_size=6)
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> SettingsFile:
-    return SettingsFile(tmp_path / "there" / "settings.toml")
-
-
-def write(file: SettingsFile, text: str) -> None:
-    file.path.parent.mkdir(parents=True, exist_ok=True)
-    file.path.write_text(text, encoding="utf-8")
 
 
 def test_a_missing_file_is_empty(file: SettingsFile) -> None:

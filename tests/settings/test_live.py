@@ -17,19 +17,11 @@ from app.settings.live import LiveSettings, Scope
 from app.worker.events import Loaded
 from tests.fake_engine import FakeEngine
 from tests.session.scripted import PAIR
+from tests.settings.conftest import write
 from tests.settings.in_memory import in_memory
 
 FILE_SAYS: Layer = {"sampling.temp": 0.6, "sampling.top_k": 20}
 """What a model file recommends."""
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> SettingsFile:
-    return SettingsFile(tmp_path / "settings.toml")
-
-
-def write(file: SettingsFile, text: str) -> None:
-    file.path.write_text(text)
 
 
 def test_more_flags_are_weighed_before_they_are_taken() -> None:
