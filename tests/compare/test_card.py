@@ -9,14 +9,7 @@ import pytest
 from app.compare.benchmark import ResultRow
 from app.compare.card import markdown, svg, table_lines
 from app.compare.race import Run
-from app.compare.report import (
-    Comparison,
-    busy_programs,
-    comparison_markdown,
-    fenced,
-    run_json,
-    seen,
-)
+from app.compare.report import Comparison, busy_programs, comparison_markdown, fenced, run_json, seen
 from app.conversations.message import Message, Role
 from app.engine.stats import GenerationStats
 from app.engine.types import FinishReason, SamplingParams

@@ -6,15 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.compare.race import (
-    WARM_UP,
-    Round,
-    RunBegan,
-    RunEnded,
-    Side,
-    answer_as,
-    race,
-)
+from app.compare.race import WARM_UP, Round, RunBegan, RunEnded, Side, answer_as, race
 from app.conversations.message import Message, Role
 from app.core.errors import ComputeError
 from app.engine.events import PromptProgress, Step

@@ -15,18 +15,7 @@ from app.core.errors import UsageError
 from app.core.printable import printable
 from app.engine.types import MAX_DRAFT, AutoDraft, Drafting, DraftParams, SamplingParams
 from app.settings.checking import check, nested
-from app.settings.kinds import (
-    LONGEST_TEXT,
-    Choice,
-    Name,
-    Number,
-    Overrides,
-    Several,
-    Switch,
-    Text,
-    Texts,
-    Value,
-)
+from app.settings.kinds import LONGEST_TEXT, Choice, Name, Number, Overrides, Several, Switch, Text, Texts, Value
 from app.settings.layers import BUILT_IN, Layer, Origin, Resolved, drafting, pair_layer, sampling
 from app.settings.setting import Setting
 from app.settings.table import BY_NAME, SETTINGS, nearest

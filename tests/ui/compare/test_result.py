@@ -12,15 +12,7 @@ from app.engine.types import AutoDraft
 from app.settings.layers import Layer
 from app.ui.chat.screen import ChatScreen
 from app.worker.events import Failed
-from tests.ui.compare.driver import (
-    AUTOMATIC,
-    PLAIN,
-    SAME,
-    SETTINGS,
-    Comparison,
-    made,
-    open_comparison,
-)
+from tests.ui.compare.driver import AUTOMATIC, PLAIN, SAME, SETTINGS, Comparison, made, open_comparison
 from tests.ui.driver import open_chat
 
 

@@ -10,16 +10,7 @@ from app.ui.compare.screen import CompareScreen
 from app.worker.events import Measuring
 from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair
-from tests.ui.compare.driver import (
-    AUTOMATIC,
-    FIXED,
-    FIXED_SETTINGS,
-    PLAIN,
-    SAME,
-    TEXT,
-    made,
-    open_comparison,
-)
+from tests.ui.compare.driver import AUTOMATIC, FIXED, FIXED_SETTINGS, PLAIN, SAME, TEXT, made, open_comparison
 
 OTHER = TEXT.replace("pivot", "middle")
 TIE = Difference(
