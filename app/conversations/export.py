@@ -15,7 +15,6 @@ from typing import Any
 from app.conversations.attached import with_marks
 from app.conversations.message import Role
 from app.conversations.tree import Node, State, StoredConversation
-from app.core.pictures import PictureData
 from app.core.printable import escape_unprintable, printable
 from app.engine.text.tool_calls import shown_call
 
@@ -116,12 +115,9 @@ def _message(node: Node, conversation: StoredConversation) -> str:
     calls = [_marker("calls"), *(f"    {printable(shown_call(call))}" for call in node.calls), ""] if node.calls else []
     known = conversation.pictures
     pictures = [known[each.digest] for each in with_marks(node.text)[1] if each.digest in known]
-    images = [_marker("pictures"), *map(_image, pictures), ""] if pictures else []
+    shown = (f"\n![{each.picture.width} × {each.picture.height}]({each.data_url})" for each in pictures)
+    images = [_marker("pictures"), *shown, ""] if pictures else []
     return "\n".join([*lines, _body(node.text), "", *images, *calls])
-
-
-def _image(each: PictureData) -> str:
-    return f"\n![{each.picture.width} × {each.picture.height}]({each.data_url})"
 
 
 def _body(text: str) -> str:

@@ -6,7 +6,6 @@ import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from threading import Thread
@@ -138,7 +137,8 @@ def _restore(file: Path) -> str:
     """Set a damaged file aside and put its newest intact backup, or nothing, in its place; return a notice."""
     new = file.with_name(file.name + "-restored")
     aside = file.with_name(f"{file.stem}-damaged-{time.strftime('%Y-%m-%d-%H%M%S')}{file.suffix}")
-    backup = next((backup for backup in _backups(file) if _copied_intact(backup, new)), None)
+    backups = sorted(file.parent.glob(f"{file.stem}-backup*{file.suffix}"), key=lambda path: -path.stat().st_mtime)
+    backup = next((backup for backup in backups if _copied_intact(backup, new)), None)
     for suffix in _DATABASE_SUFFIXES:
         with suppress(FileNotFoundError):
             file.with_name(file.name + suffix).rename(aside.with_name(aside.name + suffix))
@@ -182,10 +182,6 @@ def back_up_daily(file: Path) -> None:
         with closing(connect(file, "rw")) as db:
             if db.execute("SELECT 1 FROM messages LIMIT 1").fetchone():
                 _copy(db, backup)
-
-
-def _backups(file: Path) -> Sequence[Path]:
-    return sorted(file.parent.glob(f"{file.stem}-backup*{file.suffix}"), key=lambda path: -path.stat().st_mtime)
 
 
 def _copy(db: sqlite3.Connection, to: Path) -> None:

@@ -187,11 +187,8 @@ class Branches:
     def leave(self, unsent_text: str) -> None:
         """Store the text of the input line; list a new conversation if a prompt waits in it."""
         if self.number is None and self.queued:
-            self.library.do(self._create_named)
+            self.library.do(lambda store: store.name(self._create(store), title_of(self.queued[0])))
         self.set_unsent_text(unsent_text)
-
-    def _create_named(self, store: Store) -> None:
-        store.name(self._create(store), title_of(self.queued[0]))
 
     def unqueue(self, at: int) -> str:
         """Return a prompt that waits no more; the store keeps it until `set_unsent_text` or its answer begins."""
