@@ -14,8 +14,6 @@ from app.llama.pair import NativePair
 from tests.llama.tiny_model import N_VOCAB
 
 GREEDY = SamplingParams(temperature=0)
-NEAR_TIE = 0.2
-"""Logits of one token evaluated alone and in a batch differ by less than this on any backend."""
 
 
 def events_of(

@@ -213,48 +213,10 @@ def test_an_exception_from_a_signal_handler_keeps_the_position(
 # Texts
 
 
-def test_pieces_of_the_whole_vocabulary_are_utf8_once_joined(model: Model) -> None:
-    texts = [b"".join(model.piece(t) for t in range(start, start + 4096)) for start in range(0, model.n_vocab, 4096)]
-    assert sum(map(len, texts)) > 100_000
-    # Single bytes of longer characters are tokens of their own.
-    assert sum(text.decode("utf-8", errors="replace").count("\ufffd") for text in texts) < 500
-
-
-def test_control_tokens_have_a_text_and_no_piece(model: Model) -> None:
-    assert model.control_tokens["<|im_end|>"] == 2
-    for text, token in model.control_tokens.items():
-        assert model.piece(token) == b""
-        assert model.text_of(token) == text
-
-
-@pytest.mark.parametrize("text", ["hello", " a  b\n\n\tc", "naïve 東京 \U0001f600", "", "\0", "a\0b", "<|im_end|>"])
-def test_a_text_comes_back_from_its_tokens(model: Model, text: str) -> None:
-    tokens = model.tokenize(text, parse_special=False)
-    assert b"".join(map(model.piece, tokens)).decode() == text
-
-
 def test_a_long_piece_is_whole(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.llama.model._PIECE_BYTES", 1)
     token = max(range(model.n_vocab), key=lambda t: len(model.header.tokens[t]))
     assert len(model._piece(token)) > 10
-
-
-def test_a_saved_sequence_is_restored_with_the_same_logits(new_context: NewContext, tokens: list[int]) -> None:
-    context, other = new_context(), new_context()
-    for each in (context, other):
-        each.decode(tokens, 1)
-    saved = context.save_sequence()
-    assert saved is not None
-    context.truncate(3)
-    context.decode(tokens[::-1], 1)
-
-    assert context.restore_sequence(saved)
-
-    assert context.n_past == len(tokens)
-    assert_true_to_the_library(context)
-    for each in (context, other):
-        each.decode(tokens[:1], 1)
-    assert np.array_equal(context.logits(0), other.logits(0))
 
 
 @pytest.mark.parametrize("damage", ["cut", "garbage", "longer"])

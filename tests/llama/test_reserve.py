@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.cli.options import read_pair
-from app.core.errors import DecodeError, DoesNotFitError, NoMemoryError, UsageError
+from app.core.errors import DecodeError, DoesNotFitError, NoMemoryError
 from app.hardware.devices import Device
 from app.llama import library
 from app.llama import reserve as module
@@ -20,7 +20,6 @@ from app.llama.model import Model
 from app.llama.native_errors import no_memory, scarce_device
 from app.llama.params import ModelParams
 from app.llama.reserve import reserve
-from app.worker import loading
 from tests.llama.conftest import NewContext
 
 pytestmark = pytest.mark.native
@@ -121,21 +120,6 @@ def test_a_load_that_ran_out_comes_with_offers(
         load(CancelFlag(), lambda *_: True)
     changed = {name for offer in caught.value.offers for name in offer.settings}
     assert {"model.ctx", "draft.device"} <= changed
-
-
-# A device that has gone
-
-
-def test_a_device_that_is_gone_and_shares_of_other_devices_are_usage_errors(
-    rooms: Callable[..., None], demo_target: Path
-) -> None:
-    rooms(CARD, MAIN)
-    gone = read_pair({"target": str(demo_target), "device": ("CUDA7",)})
-    with pytest.raises(UsageError, match="no device CUDA7"):
-        loading.measured_params(gone)
-    split = read_pair({"target": str(demo_target), "tensor_split": (3.0, 1.0)})
-    with pytest.raises(UsageError, match=r"2 shares for 1 device\."):
-        loading.measured_params(split)
 
 
 _GPU = Device("CUDA0", "gpu", "CUDA", 1 << 30)

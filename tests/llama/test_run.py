@@ -5,12 +5,10 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from app.cli import main
 from tests.cli.json_keys import JSON_KEYS, TIMINGS
 
 pytestmark = pytest.mark.native
@@ -82,17 +80,6 @@ def test_the_prompt_from_standard_input_and_from_a_file(tmp_path: Path) -> None:
     assert answer("--prompt-file", file) == told
 
 
-def test_ignored_reasoning_flags_are_reported() -> None:
-    done = tandem(
-        "run", "--no-draft", "--json", "--max-tokens", "1", "--thinking", "off", "--reasoning-effort", "low", "Hi"
-    )
-
-    told = json.loads(done.stdout)["notices"]
-    named = [word for notice in told for word in notice.split() if word.startswith("--")]
-    assert named == ["--thinking", "--reasoning-effort"]
-    assert "--thinking changes nothing" in done.stderr
-
-
 def test_interrupt_stops_cleanly_with_counters() -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "app", "run", "--temp", "0", "Write a very long story about the sea."],
@@ -127,34 +114,3 @@ def test_a_closed_pipe_is_no_traceback() -> None:
 
     assert process.wait(60) == 0
     assert b"Traceback" not in errors
-
-
-class TestWrongInput:
-    """In this process, because most of it ends before a model is loaded."""
-
-    def fails(self, capsys: pytest.CaptureFixture[str], code: int, *arguments: str | Path) -> str:
-        assert main([*map(str, arguments)]) == code
-        captured = capsys.readouterr()
-        assert captured.out == ""
-        assert captured.err.startswith("tandem: ")
-        assert "Traceback" not in captured.err
-        return captured.err
-
-    def test_a_prompt_longer_than_the_context(self, capsys: pytest.CaptureFixture[str]) -> None:
-        said = self.fails(capsys, 1, "run", "--ctx", "256", "word " * 300)
-        assert "tokens and the context holds 256" in said
-        assert "Shorten it, or set a longer context (--ctx 2048)." in said
-
-
-@pytest.mark.real_pair
-def test_a_foreign_vocabulary_is_named_and_the_run_continues_without(real_model: Callable[[str], Path]) -> None:
-    target = real_model("qwen2.5-coder-0.5b-instruct-q4_k_m.gguf")
-    draft = real_model("gemma-3-270m-q4_k_m.gguf")
-
-    done = tandem("run", "--no-ngram", "--target", target, "--draft", draft, "--json", *GREEDY, "Name a color.")
-
-    answer = json.loads(done.stdout)
-    assert done.returncode == 0
-    assert answer["text"]
-    assert answer["models"]["draft"] is None
-    assert any(text.startswith("Running without this draft. The tokenizers differ") for text in answer["notices"])
