@@ -100,7 +100,7 @@ async def _run(server: HttpServer, view: LiveView) -> None:
     drawing = asyncio.create_task(view.keep_drawn())
     try:
         with cancel_on_interrupt(server.stop):
-            await server.run()
+            await server.answer()
     finally:
         drawing.cancel()
         view.close()

@@ -65,7 +65,7 @@ class SharedServer:
         access = Access(DEFAULT_HOST, os.environ.get("TANDEM_API_KEY", ""))
         report = partial(report_for_run, requests.metrics)
         self._server = HttpServer(Service(requests, settings, pair.target.name, access, report=report), listener)
-        self._thread = threading.Thread(target=asyncio.run, args=[self._server.run()], name="server", daemon=True)
+        self._thread = threading.Thread(target=asyncio.run, args=[self._server.answer()], name="server", daemon=True)
         self._thread.start()
         address = address_of(DEFAULT_HOST, listener)
         self._url = f"{address}/v1/chat/completions"

@@ -288,8 +288,11 @@ def address_of(host: str, listener: socket.socket) -> str:
     return f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"
 
 
-class HttpServer:
-    """uvicorn with the server's application; clients connect to `listener`."""
+class HttpServer(uvicorn.Server):
+    """uvicorn with the server's application; clients connect to `listener`.
+
+    It has no signal handlers: the command frees the models after it.
+    """
 
     def __init__(self, service: Service, listener: socket.socket) -> None:
         config = uvicorn.Config(
@@ -301,21 +304,17 @@ class HttpServer:
             timeout_graceful_shutdown=_SHUTDOWN_S,
             timeout_keep_alive=_KEEP_ALIVE_S,
         )
-        self._native = _Uvicorn(config)
+        super().__init__(config)
         self._listener = listener
 
-    async def run(self) -> None:
+    async def answer(self) -> None:
         """Answer requests until `stop`."""
         with self._listener:
-            await self._native.serve([self._listener])
+            await self.serve([self._listener])
 
     def stop(self) -> None:
         """End the server soon; safe on any thread."""
-        self._native.should_exit = True
-
-
-class _Uvicorn(uvicorn.Server):
-    """A server without signal handlers: the command frees the models after it."""
+        self.should_exit = True
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

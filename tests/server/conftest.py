@@ -107,7 +107,7 @@ def serve() -> Iterator[Serve]:
             lambda *ended: server.ended.append(ended),
         )
         http = HttpServer(service, listener)
-        thread = threading.Thread(target=asyncio.run, args=[http.run()], daemon=True)
+        thread = threading.Thread(target=asyncio.run, args=[http.answer()], daemon=True)
         thread.start()
         running.append((http, thread, queue))
         return server

@@ -1,10 +1,10 @@
-"""An engine whose child is ended with the test."""
+"""Engines that end with the test."""
 
 from collections.abc import Iterator
 
 import pytest
 
-from tests.worker.harness import Harness
+from tests.worker.harness import Harness, WorkerHarness
 
 
 @pytest.fixture
@@ -12,3 +12,10 @@ def harness() -> Iterator[Harness]:
     made = Harness()
     yield made
     made.engine.close(5)
+
+
+@pytest.fixture
+def here() -> Iterator[WorkerHarness]:
+    made = WorkerHarness()
+    yield made
+    made.worker.close(5)

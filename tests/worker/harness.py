@@ -1,6 +1,7 @@
 """An isolated engine over a fake child, and its events."""
 
 import queue
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -10,9 +11,10 @@ from app.conversations.message import Message, Role
 from app.core.program import python_command
 from app.engine.events import PromptProgress, Step
 from app.engine.types import Drafting, SamplingParams
+from app.worker.engine_worker import EngineWorker, Progress
 from app.worker.events import Event, Failed, Finished, Loaded
 from app.worker.isolated_engine import IsolatedEngine
-from app.worker.request import AnswerRequest
+from app.worker.request import AnswerRequest, LoadedPair
 from tests.worker.fake_process import MODULE
 
 _TIMEOUT_S = 120
@@ -74,8 +76,30 @@ class Listener:
         return seen
 
 
+class WorkerHarness(Listener):
+    """A worker of this process and its events."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.worker = EngineWorker(self.events.put)
+
+    def load(self, pair: LoadedPair) -> None:
+        self.worker.load(lambda cancel, progress: pair)
+
+    def load_when_set(self, pair: LoadedPair) -> threading.Event:
+        """Load a pair once the returned event is set."""
+        loads = threading.Event()
+
+        def load(cancel: threading.Event, progress: Progress) -> LoadedPair:
+            assert loads.wait(_TIMEOUT_S)
+            return pair
+
+        self.worker.load(load)
+        return loads
+
+
 class Harness(Listener):
-    """The engine and its events."""
+    """An engine in a child process and its events."""
 
     def __init__(self, command: Sequence[str] = (), servers: Sequence[str] = (), stop_s: float = _PATIENT_S) -> None:
         super().__init__()

@@ -19,25 +19,9 @@ from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, LoadPro
 from app.worker.request import AnswerRequest, LoadedPair
 from tests.fakes import FakeModel, mixing, script
 from tests.pairs import FakePair
-from tests.worker.harness import Listener, failed, finished
+from tests.worker.harness import WorkerHarness, failed, finished
 
 QUESTION = AnswerRequest((Message(Role.USER, "abc"),), SamplingParams(temperature=0), max_tokens=5)
-
-
-class Harness(Listener):
-    """A worker and its events."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.worker = EngineWorker(self.events.put)
-
-    def load(self, pair: LoadedPair) -> None:
-        self.worker.load(lambda cancel, progress: pair)
-
-
-@pytest.fixture
-def harness() -> Harness:
-    return Harness()
 
 
 def test_events_come_from_the_workers_own_thread() -> None:
@@ -58,13 +42,13 @@ def test_events_come_from_the_workers_own_thread() -> None:
     assert worker.close(30)
 
 
-def test_notices_of_a_load_come_before_it_is_loaded(harness: Harness) -> None:
-    harness.load(FakePair(FakeModel(mixing(1)), notices=["Running without this draft."]))
+def test_notices_of_a_load_come_before_it_is_loaded(here: WorkerHarness) -> None:
+    here.load(FakePair(FakeModel(mixing(1)), notices=["Running without this draft."]))
 
-    assert [type(e) for e in harness.until(Loaded)] == [Notice, Loaded]
+    assert [type(e) for e in here.until(Loaded)] == [Notice, Loaded]
 
 
-def test_an_idle_pair_is_unloaded_and_loaded_again_for_the_next_answer(harness: Harness) -> None:
+def test_an_idle_pair_is_unloaded_and_loaded_again_for_the_next_answer(here: WorkerHarness) -> None:
     loaded: list[FakePair] = []
 
     def loader(cancel: object, progress: object) -> FakePair:
@@ -72,34 +56,34 @@ def test_an_idle_pair_is_unloaded_and_loaded_again_for_the_next_answer(harness: 
         loaded[-1].idle_s = 0.01 if len(loaded) == 1 else None
         return loaded[-1]
 
-    harness.worker.load(loader)
-    *_, notice = harness.until(Notice)
+    here.worker.load(loader)
+    *_, notice = here.until(Notice)
     assert isinstance(notice, Notice)
     assert "unloaded" in notice.text
     assert loaded[0].closed
-    harness.worker.answer(QUESTION)
-    assert isinstance(harness.until(Finished, Failed)[-1], Finished)
+    here.worker.answer(QUESTION)
+    assert isinstance(here.until(Finished, Failed)[-1], Finished)
     assert len(loaded) == 2
-    assert harness.worker.close(30)
+    assert here.worker.close(30)
 
 
-def test_a_failed_load_is_an_event_and_the_worker_lives_on(harness: Harness) -> None:
+def test_a_failed_load_is_an_event_and_the_worker_lives_on(here: WorkerHarness) -> None:
     def missing(cancel: threading.Event, progress: Progress) -> LoadedPair:
         raise ModelFileError("There is no file x.", "Check the path.")
 
-    harness.worker.load(missing)
-    harness.worker.answer(QUESTION)
-    missed, refused = (failed(harness.until(Failed)[-1]) for _ in range(2))
-    harness.load(FakePair(FakeModel(mixing(1))))
-    number = harness.worker.answer(QUESTION)
+    here.worker.load(missing)
+    here.worker.answer(QUESTION)
+    missed, refused = (failed(here.until(Failed)[-1]) for _ in range(2))
+    here.load(FakePair(FakeModel(mixing(1))))
+    number = here.worker.answer(QUESTION)
 
     assert (missed.request, missed.error.message) == (None, "There is no file x.")
     assert refused.error.message == "No model is loaded."
-    last = finished(harness.until(Finished)[-1])
+    last = finished(here.until(Finished)[-1])
     assert last.request == number
 
 
-def test_a_second_load_frees_the_first_pair_before(harness: Harness) -> None:
+def test_a_second_load_frees_the_first_pair_before(here: WorkerHarness) -> None:
     first = FakePair(FakeModel(mixing(1)))
     closed_before_second: list[bool] = []
 
@@ -107,25 +91,25 @@ def test_a_second_load_frees_the_first_pair_before(harness: Harness) -> None:
         closed_before_second.append(first.closed)
         return FakePair(FakeModel(mixing(2)))
 
-    harness.load(first)
-    harness.worker.load(second)
-    harness.until(Loaded)
-    harness.until(Loaded)
+    here.load(first)
+    here.worker.load(second)
+    here.until(Loaded)
+    here.until(Loaded)
 
     assert closed_before_second == [True]
 
 
-def test_an_unexpected_failure_becomes_a_sentence(harness: Harness) -> None:
+def test_an_unexpected_failure_becomes_a_sentence(here: WorkerHarness) -> None:
     pair = FakePair(FakeModel(mixing(1)))
 
     def fail(*_: object) -> RenderedPrompt:
         raise ZeroDivisionError
 
     pair.prompts.build = fail  # type: ignore[method-assign, assignment]
-    harness.load(pair)
-    harness.worker.answer(QUESTION)
+    here.load(pair)
+    here.worker.answer(QUESTION)
 
-    *_, failed = harness.until(Failed)
+    *_, failed = here.until(Failed)
 
     assert isinstance(failed, Failed)
     assert "ZeroDivisionError" in failed.error.message
@@ -133,22 +117,22 @@ def test_an_unexpected_failure_becomes_a_sentence(harness: Harness) -> None:
 
 
 class TestCancel:
-    def test_one_waiting_answer_can_be_cancelled_alone(self, harness: Harness) -> None:
-        harness.load(FakePair(FakeModel(mixing(1), n_ctx=100_000)))
-        running = harness.worker.answer(AnswerRequest(QUESTION.messages, QUESTION.sampling))
-        waiting, later = (harness.worker.answer(QUESTION) for _ in range(2))
-        harness.until(Step)
-        harness.worker.cancel(waiting)
-        harness.worker.cancel(running)
+    def test_one_waiting_answer_can_be_cancelled_alone(self, here: WorkerHarness) -> None:
+        here.load(FakePair(FakeModel(mixing(1), n_ctx=100_000)))
+        running = here.worker.answer(AnswerRequest(QUESTION.messages, QUESTION.sampling))
+        waiting, later = (here.worker.answer(QUESTION) for _ in range(2))
+        here.until(Step)
+        here.worker.cancel(waiting)
+        here.worker.cancel(running)
 
         reasons: dict[int, FinishReason] = {}
         while len(reasons) < 3:
-            last = finished(harness.until(Finished)[-1])
+            last = finished(here.until(Finished)[-1])
             reasons[last.request] = last.reason
         stopped = FinishReason.CANCELLED
         assert reasons == {running: stopped, waiting: stopped, later: FinishReason.LENGTH}
 
-    def test_a_load_can_be_stopped(self, harness: Harness) -> None:
+    def test_a_load_can_be_stopped(self, here: WorkerHarness) -> None:
         entered = threading.Event()
 
         def endless(cancel: threading.Event, progress: Progress) -> LoadedPair:
@@ -157,51 +141,51 @@ class TestCancel:
                 pass
             raise Interrupted
 
-        harness.worker.load(endless)
+        here.worker.load(endless)
         assert entered.wait(60)
-        harness.worker.cancel()
+        here.worker.cancel()
 
-        assert isinstance(harness.until(Failed)[0], LoadProgress)
+        assert isinstance(here.until(Failed)[0], LoadProgress)
 
 
 class TestAnswers:
-    def finish(self, harness: Harness, request: AnswerRequest, pair: FakePair) -> Finished:
-        harness.load(pair)
-        harness.worker.answer(request)
-        return finished(harness.until(Finished)[-1])
+    def finish(self, here: WorkerHarness, request: AnswerRequest, pair: FakePair) -> Finished:
+        here.load(pair)
+        here.worker.answer(request)
+        return finished(here.until(Finished)[-1])
 
-    def test_a_stop_string_ends_the_answer_before_itself(self, harness: Harness) -> None:
+    def test_a_stop_string_ends_the_answer_before_itself(self, here: WorkerHarness) -> None:
         request = AnswerRequest(QUESTION.messages, QUESTION.sampling, stops=("jk",))
 
-        last = self.finish(harness, request, FakePair(FakeModel(script([9, 10, 11, 12], 3))))
+        last = self.finish(here, request, FakePair(FakeModel(script([9, 10, 11, 12], 3))))
 
         assert (last.text, last.reason) == ("i", FinishReason.STOP)
 
-    def test_markup_that_is_not_the_models_own_ends_the_answer_too(self, harness: Harness) -> None:
+    def test_markup_that_is_not_the_models_own_ends_the_answer_too(self, here: WorkerHarness) -> None:
         pair = FakePair(FakeModel(script([9, 10, 11, 12], 3)))
         built = pair.prompts.build(QUESTION.messages)
         pair.prompts.build = lambda *_: replace(built, stops=("jk",))  # type: ignore[method-assign]
 
-        last = self.finish(harness, QUESTION, pair)
+        last = self.finish(here, QUESTION, pair)
 
         assert (last.text, last.reason) == ("i", FinishReason.STOP)
 
-    def test_an_answer_continues_where_it_ended(self, harness: Harness) -> None:
+    def test_an_answer_continues_where_it_ended(self, here: WorkerHarness) -> None:
         request = AnswerRequest(QUESTION.messages, QUESTION.sampling, prefill=Prefill("hi, ", "hm"))
         pair = FakePair(FakeModel(script([9, 10], 7)))
 
-        last = self.finish(harness, request, pair)
+        last = self.finish(here, request, pair)
 
         assert pair.samplers[0].prompt == pair.prompts.build(request.messages, request.prefill).tokens
         assert (last.text, last.reasoning, last.reason) == ("hi, ij", "hm", FinishReason.STOP)
 
-    def test_a_lost_draft_is_a_notice_in_the_middle_of_the_answer(self, harness: Harness) -> None:
+    def test_a_lost_draft_is_a_notice_in_the_middle_of_the_answer(self, here: WorkerHarness) -> None:
         draft = FakeModel(mixing(1))
         draft.fail_at = 3
-        harness.load(FakePair(FakeModel(mixing(1)), draft))
-        harness.worker.answer(AnswerRequest(QUESTION.messages, QUESTION.sampling, DraftParams(3, 0, 0.0), max_tokens=9))
+        here.load(FakePair(FakeModel(mixing(1)), draft))
+        here.worker.answer(AnswerRequest(QUESTION.messages, QUESTION.sampling, DraftParams(3, 0, 0.0), max_tokens=9))
 
-        seen = harness.until(Finished)
+        seen = here.until(Finished)
 
         notices = [e.text for e in seen if isinstance(e, Notice)]
         assert notices == ["The draft model failed, the answer goes on without it: The fake failed."]
@@ -212,7 +196,7 @@ class TestAnswers:
 class TestFailedComputation:
     """A context is unusable after a failed batch."""
 
-    def failing(self, harness: Harness) -> list[FakePair]:
+    def failing(self, here: WorkerHarness) -> list[FakePair]:
         """Pairs as they are loaded, of which the first one's second batch fails; that is over."""
         pairs: list[FakePair] = []
 
@@ -223,56 +207,56 @@ class TestFailedComputation:
             pairs.append(FakePair(target, notices=["A notice."]))
             return pairs[-1]
 
-        harness.worker.load(load)
-        harness.until(Loaded)
-        harness.worker.answer(QUESTION)
-        assert failed(harness.until(Failed)[-1]).error.message == "It failed."
+        here.worker.load(load)
+        here.until(Loaded)
+        here.worker.answer(QUESTION)
+        assert failed(here.until(Failed)[-1]).error.message == "It failed."
         assert [pair.closed for pair in pairs] == [True]
         return pairs
 
-    def test_the_next_answer_loads_the_pair_again(self, harness: Harness) -> None:
-        pairs = self.failing(harness)
-        number = harness.worker.answer(QUESTION)
-        *before, last = harness.until(Finished, Failed)
+    def test_the_next_answer_loads_the_pair_again(self, here: WorkerHarness) -> None:
+        pairs = self.failing(here)
+        number = here.worker.answer(QUESTION)
+        *before, last = here.until(Finished, Failed)
         assert (finished(last).request, len(pairs)) == (number, 2)
         assert not any(isinstance(event, Loaded | Notice) for event in before)
 
-    def test_a_failed_draft_is_left_out_with_a_notice(self, harness: Harness) -> None:
+    def test_a_failed_draft_is_left_out_with_a_notice(self, here: WorkerHarness) -> None:
         pair = FakePair(FakeModel(mixing(1)), failing_at(3))
-        harness.load(pair)
-        harness.until(Loaded)
+        here.load(pair)
+        here.until(Loaded)
         drafted = replace(QUESTION, drafting=DraftParams(3, 0, 0.0), max_tokens=9)
-        harness.worker.answer(drafted)
-        first = harness.until(Finished, Failed)[-1]
+        here.worker.answer(drafted)
+        first = here.until(Finished, Failed)[-1]
         # At once, not with what is asked for next.
-        assert harness.until(PairChanged) == [Notice("It is left out."), PairChanged(pair.info)]
-        harness.worker.answer(drafted)
-        *before, second = harness.until(Finished, Failed)
+        assert here.until(PairChanged) == [Notice("It is left out."), PairChanged(pair.info)]
+        here.worker.answer(drafted)
+        *before, second = here.until(Finished, Failed)
 
         assert (finished(first).lost, finished(second).lost) == ("It failed.", "")
         assert finished(first).text == finished(second).text
         assert not any(isinstance(event, Loaded | PairChanged | Notice) for event in before)
         assert (pair.closed, pair.info.draft) == (False, None)
 
-    def test_a_failure_in_a_job_loads_the_pair_again(self, harness: Harness) -> None:
+    def test_a_failure_in_a_job_loads_the_pair_again(self, here: WorkerHarness) -> None:
         first = FakePair(failing_at(40))
-        pairs = self.one_after_another(harness, first, FakePair(FakeModel(mixing(1))))
+        pairs = self.one_after_another(here, first, FakePair(FakeModel(mixing(1))))
         sides = (Side("plain", None), Side("again", None))
-        harness.worker.run(CompareJob(replace(QUESTION, max_tokens=9), sides, rounds=50, explains=False))
-        ended = harness.until(JobEnded, Failed)[-1]
-        harness.worker.answer(QUESTION)
+        here.worker.run(CompareJob(replace(QUESTION, max_tokens=9), sides, rounds=50, explains=False))
+        ended = here.until(JobEnded, Failed)[-1]
+        here.worker.answer(QUESTION)
 
         assert isinstance(ended, JobEnded)
         assert isinstance(ended.result, Raced)
         assert str(ended.result.broken) == "It failed."
-        assert isinstance(harness.until(Finished, Failed)[-1], Finished)
+        assert isinstance(here.until(Finished, Failed)[-1], Finished)
         assert (first.closed, len(pairs)) == (True, 0)
 
-    def one_after_another(self, harness: Harness, *pairs: FakePair) -> list[FakePair]:
+    def one_after_another(self, here: WorkerHarness, *pairs: FakePair) -> list[FakePair]:
         """Load the first of some pairs with a loader that gives the next one every time; those that are left."""
         left = list(pairs)
-        harness.worker.load(lambda cancel, progress: left.pop(0))
-        harness.until(Loaded)
+        here.worker.load(lambda cancel, progress: left.pop(0))
+        here.until(Loaded)
         return left
 
 
@@ -283,49 +267,49 @@ def failing_at(call: int) -> FakeModel:
 
 
 class TestAutomatic:
-    def run(self, harness: Harness, pair: FakePair, request: AnswerRequest) -> list[Event]:
-        harness.load(pair)
-        harness.until(Loaded)
-        harness.worker.answer(request)
-        return harness.until(Finished)
+    def run(self, here: WorkerHarness, pair: FakePair, request: AnswerRequest) -> list[Event]:
+        here.load(pair)
+        here.until(Loaded)
+        here.worker.answer(request)
+        return here.until(Finished)
 
     def test_the_first_answer_is_drafted_without_a_measurement_and_every_answer_is_remembered(
-        self, harness: Harness
+        self, here: WorkerHarness
     ) -> None:
         request = AnswerRequest(QUESTION.messages, QUESTION.sampling, AutoDraft(), max_tokens=20)
         pair = FakePair(FakeModel(mixing(1)), FakeModel(mixing(1)))
         pair.info = replace(pair.info, draft=replace(pair.info.target, size_bytes=100))
 
-        first = self.run(harness, pair, request)
+        first = self.run(here, pair, request)
         assert pair.memory is not None
         assert pair.memory.is_estimated
-        harness.worker.answer(request)
-        second = harness.until(Finished)
+        here.worker.answer(request)
+        second = here.until(Finished)
 
         assert not any(isinstance(e, Measuring) for e in first + second)
         assert finished(first[-1]).stats.draft_n > 0
         assert pair.remembered == 2
-        plain = self.run(harness, FakePair(FakeModel(mixing(1))), replace(request, drafting=None))[-1]
+        plain = self.run(here, FakePair(FakeModel(mixing(1))), replace(request, drafting=None))[-1]
         last = finished(first[-1])
         assert last.text == finished(plain).text
         assert (last.plan.mode, last.plan.drafter) == ("auto", "model+ngram")
         assert last.drafting is not None
 
-    def test_an_estimate_that_forbids_drafts_is_made_again(self, harness: Harness) -> None:
+    def test_an_estimate_that_forbids_drafts_is_made_again(self, here: WorkerHarness) -> None:
         pair = FakePair(FakeModel(mixing(1)), FakeModel(mixing(1)))
         pair.memory = wrong = PairStatistics.estimated(CostProfile({1: 1.0, 64: 64.0}, draft_ns=1.0))
         request = AnswerRequest(QUESTION.messages, QUESTION.sampling, AutoDraft(), max_tokens=20)
-        self.run(harness, pair, request)
+        self.run(here, pair, request)
         assert pair.memory is wrong
         assert wrong.idle_answers == 1
-        harness.worker.answer(request)
-        harness.until(Finished)
+        here.worker.answer(request)
+        here.until(Finished)
         assert pair.memory is not wrong
 
-    def test_a_first_answer_of_few_tokens_learns_nothing(self, harness: Harness) -> None:
+    def test_a_first_answer_of_few_tokens_learns_nothing(self, here: WorkerHarness) -> None:
         pair = FakePair(FakeModel(mixing(1)), FakeModel(mixing(1)))
         request = AnswerRequest(QUESTION.messages, QUESTION.sampling, AutoDraft(), max_tokens=1)
-        last = finished(self.run(harness, pair, request)[-1])
+        last = finished(self.run(here, pair, request)[-1])
         assert (last.plan.mode, last.stats.draft_n, pair.memory, pair.remembered) == ("auto", 0, None, 0)
 
     @pytest.mark.parametrize(
@@ -337,12 +321,12 @@ class TestAutomatic:
         ],
     )
     def test_without_a_draft_source_nothing_is_measured_and_the_reason_is_shown(
-        self, harness: Harness, can_draft: bool, drafting: Drafting, why: str
+        self, here: WorkerHarness, can_draft: bool, drafting: Drafting, why: str
     ) -> None:
         pair = FakePair(FakeModel(mixing(1)), can_draft=can_draft)
         request = AnswerRequest(QUESTION.messages, QUESTION.sampling, drafting, max_tokens=9)
 
-        seen = self.run(harness, pair, request)
+        seen = self.run(here, pair, request)
 
         last = finished(seen[-1])
         assert not any(isinstance(event, Measuring) for event in seen)
@@ -350,12 +334,12 @@ class TestAutomatic:
         assert last.drafting == DraftingStatus("off", why)
         assert last.why_undrafted == why
 
-    def test_n_min_above_the_rollback_limit_drafts_nothing(self, harness: Harness) -> None:
+    def test_n_min_above_the_rollback_limit_drafts_nothing(self, here: WorkerHarness) -> None:
         draft = FakeModel(mixing(1))
         pair = FakePair(FakeModel(mixing(1)), draft, most_drafted=7)
         too_many = AnswerRequest(QUESTION.messages, QUESTION.sampling, DraftParams(9, 8, 0.0), max_tokens=9)
 
-        last = finished(self.run(harness, pair, too_many)[-1])
+        last = finished(self.run(here, pair, too_many)[-1])
         assert last.drafting is not None
         assert last.drafting.reason == ("no draft is as long as n_min 8, for at most 7 tokens can be rolled back")
         assert not draft.batches

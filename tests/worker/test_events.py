@@ -1,6 +1,5 @@
 """The pair is measured while nothing is asked."""
 
-import queue
 import threading
 from collections.abc import Generator
 from dataclasses import replace
@@ -11,12 +10,12 @@ from app.conversations.message import Message, Role
 from app.core.errors import Interrupted
 from app.engine.interfaces import Cancelled, Controls
 from app.engine.types import AutoDraft, Drafting, DraftParams, SamplingParams
-from app.worker.engine_worker import EngineWorker
 from app.worker.events import Event, Finished, JobEnded, Loaded, Measuring
 from app.worker.jobs import MeasureJob, TitleJob
 from app.worker.request import AnswerRequest
 from tests.fakes import FakeModel, mixing, script
 from tests.pairs import FakePair
+from tests.worker.harness import WorkerHarness, finished
 
 QUESTION = AnswerRequest((Message(Role.USER, "abc"),), SamplingParams(temperature=0), max_tokens=9)
 _TIMEOUT_S = 60
@@ -113,62 +112,31 @@ class Endless(FakePair):
         raise Interrupted
 
 
-def until(events: queue.SimpleQueue[Event], number: int | None) -> Event:
-    """Return the last event of a command."""
-    while True:
-        event = events.get(timeout=_TIMEOUT_S)
-        if isinstance(event, Loaded) if number is None else isinstance(event, JobEnded | Finished):
-            return event
-
-
-def test_a_prompt_stops_the_measurement_at_once() -> None:
-    events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-    worker, pair = EngineWorker(events.put), Endless()
-    worker.load(lambda cancel, progress: pair)
-    until(events, None)
-    measuring = worker.run(MeasureJob(AutoDraft(), after_s=0.0))
+def test_a_prompt_stops_the_measurement_at_once(here: WorkerHarness) -> None:
+    pair = Endless()
+    here.load(pair)
+    here.until(Loaded)
+    measuring = here.worker.run(MeasureJob(AutoDraft(), after_s=0.0))
     assert pair.began.wait(_TIMEOUT_S)
-    answering = worker.answer(replace(QUESTION, drafting=AutoDraft()))
-    assert until(events, measuring) == JobEnded(measuring, result=False)
-    last = until(events, answering)
-    assert isinstance(last, Finished)
+    answering = here.worker.answer(replace(QUESTION, drafting=AutoDraft()))
+    assert here.until(JobEnded)[-1] == JobEnded(measuring, result=False)
+    last = finished(here.until(Finished)[-1])
     assert (last.request, len(last.text)) == (answering, 9)
-    worker.close()
 
 
-def test_a_measurement_behind_which_a_prompt_waits_does_not_begin() -> None:
-    events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-    worker, pair = EngineWorker(events.put), Endless()
-    loads = threading.Event()
-
-    def load(cancel: threading.Event, progress: object) -> Endless:
-        assert loads.wait(_TIMEOUT_S)
-        return pair
-
-    worker.load(load)
-    measuring, _ = worker.run(MeasureJob(AutoDraft())), worker.answer(QUESTION)
+def test_a_measurement_behind_which_a_prompt_waits_does_not_begin(here: WorkerHarness) -> None:
+    loads = here.load_when_set(Endless())
+    measuring, _ = here.worker.run(MeasureJob(AutoDraft())), here.worker.answer(QUESTION)
     loads.set()
-    until(events, None)
-    assert until(events, measuring) == JobEnded(measuring, result=False)
-    assert isinstance(until(events, measuring), Finished)
-    worker.close()
+    assert here.until(JobEnded)[-1] == JobEnded(measuring, result=False)
+    here.until(Finished)
 
 
-def test_a_measurement_lets_a_job_end_that_gives_way_too() -> None:
-    events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-    worker, pair = EngineWorker(events.put), FakePair(FakeModel(script([3, 1, 2], start=3)))
-    loads = threading.Event()
-
-    def load(cancel: threading.Event, progress: object) -> FakePair:
-        assert loads.wait(_TIMEOUT_S)
-        return pair
-
-    worker.load(load)
-    title, measuring = worker.run(TitleJob(QUESTION)), worker.run(MeasureJob(AutoDraft()))
+def test_a_measurement_lets_a_job_end_that_gives_way_too(here: WorkerHarness) -> None:
+    loads = here.load_when_set(FakePair(FakeModel(script([3, 1, 2], start=3))))
+    title, measuring = here.worker.run(TitleJob(QUESTION)), here.worker.run(MeasureJob(AutoDraft()))
     loads.set()
-    until(events, None)
-    named = until(events, title)
+    named = here.until(JobEnded)[-1]
     assert isinstance(named, JobEnded)
     assert (named.request, bool(named.result)) == (title, True)
-    assert until(events, measuring) == JobEnded(measuring, result=True)
-    worker.close()
+    assert here.until(JobEnded)[-1] == JobEnded(measuring, result=True)
