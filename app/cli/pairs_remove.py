@@ -1,7 +1,5 @@
 """`tandem pairs remove`: forget a pair, and delete what was downloaded or made for it."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,6 +14,21 @@ from app.models.hub import cache
 from app.models.registry import SetUp
 from app.models.source import DemoModel, HubModel, LocalModel, ModelSource
 from app.worker.known_pairs import DEFAULT_PAIR, named_pair, registry
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """A file of a removed pair and its bytes.
+
+    Attributes:
+        note: Its origin, unless it is a complete download.
+        kept: Why it is kept; None deletes it.
+    """
+
+    path: Path
+    size: int
+    note: str | None = None
+    kept: str | None = None
 
 
 def remove_pairs(
@@ -93,21 +106,6 @@ def _delete(plan: Sequence[Removal], *, yes: bool) -> int | None:
 
 
 # Files
-
-
-@dataclass(frozen=True, slots=True)
-class Removal:
-    """A file of a removed pair and its bytes.
-
-    Attributes:
-        note: Its origin, unless it is a complete download.
-        kept: Why it is kept; None deletes it.
-    """
-
-    path: Path
-    size: int
-    note: str | None = None
-    kept: str | None = None
 
 
 def plan_removal(

@@ -1,7 +1,5 @@
 """`tandem serve`: the pair behind the APIs of OpenAI and Anthropic."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import queue
@@ -13,7 +11,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from app.cli.options import read_pair
 from app.cli.output import LOADING, status
@@ -24,6 +22,7 @@ from app.core.log import guarded_stderr
 from app.core.paths import log_file
 from app.core.printable import printable
 from app.engine.drafting_report import acceptance, rate
+from app.models.pair_info import PairInfo
 from app.server.app import DEFAULT_HOST, DEFAULT_PORT, HttpServer, address_of, bound_socket
 from app.server.engine_queue import EngineQueue, Metrics
 from app.server.service import Access, Service
@@ -32,9 +31,6 @@ from app.worker.events import Event, Failed, Loaded, LoadProgress, Notice
 from app.worker.jobs import MeasureJob
 from app.worker.known_pairs import FILES
 from app.worker.pair_loader import PairLoader, make_engine, received
-
-if TYPE_CHECKING:
-    from app.models.pair_info import PairInfo
 
 _PREFERRED_CTX = 32_768
 """Tokens; agents send long prompts."""
@@ -68,7 +64,7 @@ def serve(
             service = Service(requests, answers, name, access, view.on_end, report)
             running = RunningServer(f"{address}/v1/chat/completions", *models_of(loader.pair), access.key)
             with announced(running):
-                asyncio.run(_run(HttpServer(service, listener), view))
+                asyncio.run(view.show(HttpServer(service, listener)))
         finally:
             status.clear()
             requests.engine.close()
@@ -94,16 +90,6 @@ def _load(requests: EngineQueue, loader: PairLoader) -> PairInfo:
                 case Failed(error=error):
                     status.clear()
                     raise error
-
-
-async def _run(server: HttpServer, view: LiveView) -> None:
-    drawing = asyncio.create_task(view.keep_drawn())
-    try:
-        with cancel_on_interrupt(server.stop):
-            await server.answer()
-    finally:
-        drawing.cancel()
-        view.close()
 
 
 class LiveView:
@@ -133,14 +119,20 @@ class LiveView:
         else:
             self.say(line)
 
-    async def keep_drawn(self) -> None:
-        """Redraw the view when it changes."""
+    async def show(self, server: HttpServer) -> None:
+        """Let a server answer until Ctrl+C, and redraw the view when it changes."""
+        drawing = asyncio.create_task(self._keep_drawn())
+        try:
+            with cancel_on_interrupt(server.stop):
+                await server.answer()
+        finally:
+            drawing.cancel()
+            self._draw()
+
+    async def _keep_drawn(self) -> None:
         while self._is_live:
             self._draw()
             await asyncio.sleep(_REDRAW_S)
-
-    def close(self) -> None:
-        self._draw() if self._is_live else None
 
     def _head(self) -> list[str]:
         pair = self._metrics.pair
@@ -175,7 +167,7 @@ class LiveView:
         width, height = shutil.get_terminal_size()
         wrapped = [textwrap.wrap(printable(line), width - 1, subsequent_indent=_INDENT) for line in self.lines()]
         lines = [line for part in wrapped for line in part][: height - 1]
-        if lines != self._drawn:
+        if self._is_live and lines != self._drawn:
             self._erase()
             sys.stderr.write("".join(f"{line}\n" for line in lines))
             sys.stderr.flush()
