@@ -127,6 +127,7 @@ def test_the_progress_of_a_prompt_is_streamed(server: Server, path: str) -> None
     progress = [event["prompt_progress"] for event in events if "prompt_progress" in event]
     assert [(one["total"], one["cache"], one["processed"]) for one in progress][-1] == (40, 0, 40)
     assert [one["processed"] for one in progress] == sorted(one["processed"] for one in progress)
+    assert not any("prompt_progress" in data for _, data in server.stream(path, asked))
 
 
 def test_the_slot_shows_the_last_answer(server: Server) -> None:

@@ -179,14 +179,26 @@ def test_a_schema_may_be_strict(strict: bool | None) -> None:
     assert (guidance.schema, guidance.strict) == (SCHEMA, strict is True)
 
 
-def test_a_message_has_an_effort_and_a_schema() -> None:
-    output = {"effort": "xhigh", "format": {"type": "json_schema", "schema": SCHEMA}}
-    fields = {"messages": [USER], "max_tokens": 9, "thinking": {"type": "adaptive"}, "output_config": output}
-    request = read_anthropic(Fields(fields), SETTINGS)
-    assert request.guidance.schema == SCHEMA
-    del output["format"]
-    request = read_anthropic(Fields(fields), SETTINGS)
-    assert request.thinking == Thinking(effort="max")
+FORM = {"type": "json_schema", "schema": SCHEMA}
+
+
+@pytest.mark.parametrize(
+    ("read", "body", "effort", "form"),
+    [
+        (read_chat, CHAT, {"reasoning_effort": "xhigh"}, {"response_format": FORM}),
+        (read_response, RESPONSE, {"reasoning": {"effort": "xhigh"}}, {"text": {"format": FORM}}),
+        (read_anthropic, ANTHROPIC, {"output_config": {"effort": "xhigh"}}, {"output_config": {"format": FORM}}),
+    ],
+)
+def test_every_api_has_an_effort_and_a_schema(read: Any, body: Any, effort: Any, form: Any) -> None:
+    assert read(Fields({**body, **effort}), SETTINGS).thinking == Thinking(effort="max")
+    assert read(Fields({**body, **form}), SETTINGS).guidance.schema == SCHEMA
+
+
+@pytest.mark.parametrize(("kind", "enabled"), [("adaptive", None), ("enabled", True), ("disabled", False)])
+def test_a_message_says_whether_the_model_thinks(kind: str, enabled: bool | None) -> None:
+    asked = read_anthropic(Fields({**ANTHROPIC, "thinking": {"type": kind}}), SETTINGS)
+    assert asked.thinking.enabled is enabled
 
 
 def test_values_of_llama_server_are_understood() -> None:
