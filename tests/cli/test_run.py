@@ -39,11 +39,11 @@ def pair(name: str = "Fake") -> Loaded:
     return Loaded(PairInfo(ModelInfo(name, "fake.gguf", "F32", 1000, 64), None, 1024, "CPU"))
 
 
-def listen(*said: Event, as_json: bool = False) -> int:
+def listen(*said: Event, prefill: str = "", as_json: bool = False) -> int:
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     for event in said:
         events.put(event)
-    return Listener(DEFAULTS, as_json=as_json).listen(events)
+    return Listener(DEFAULTS, prefill, as_json=as_json).listen(events)
 
 
 @pytest.mark.parametrize("option", ["--file", "--prompt-file", "--json-schema", "--grammar"])
@@ -56,11 +56,11 @@ def test_a_missing_file_is_named_before_a_missing_pair(
     assert "There is no file nope.md." in capsys.readouterr().err
 
 
-def run(monkeypatch: pytest.MonkeyPatch, out: io.StringIO, err: io.StringIO, *said: Event) -> None:
+def run(monkeypatch: pytest.MonkeyPatch, out: io.StringIO, err: io.StringIO, *said: Event, prefill: str = "") -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setattr("sys.stdout", out)
     monkeypatch.setattr("sys.stderr", err)
-    assert listen(pair(), *said, Finished(1, FinishReason.STOP, "", "", STATS, PLAN)) == 0
+    assert listen(pair(), *said, Finished(1, FinishReason.STOP, "", "", STATS, PLAN), prefill=prefill) == 0
 
 
 @pytest.mark.parametrize(
@@ -87,6 +87,12 @@ def test_an_answer_in_a_file_leaves_the_terminal_to_progress(monkeypatch: pytest
     out, err = io.StringIO(), Terminal()
     run(monkeypatch, out, err, text("Certainly"), PREFILL, text("! Here"))
     assert SHOWN in err.getvalue()
+    assert out.getvalue() == "Certainly! Here\n"
+
+
+def test_the_beginning_of_an_answer_is_printed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = io.StringIO()
+    run(monkeypatch, out, io.StringIO(), text("! "), text("Here"), prefill="Certainly")
     assert out.getvalue() == "Certainly! Here\n"
 
 

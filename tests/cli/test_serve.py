@@ -19,6 +19,7 @@ from app.cli.running_server import RunningServer, announced, server_for
 from app.cli.serve import LiveView
 from app.core.paths import server_file
 from app.engine.stats import GenerationStats
+from app.models.source import DemoModel
 from app.server.app import bound_socket
 from app.server.engine_queue import Metrics
 
@@ -60,16 +61,18 @@ def test_run_lets_a_running_server_answer(
     file = next(Path(server[2]["XDG_CACHE_HOME"]).rglob("server.json"))
     stored = json.loads(file.read_text())
     # The demo without its draft is another pair than the demo, which this command would load.
-    file.write_text(json.dumps({**stored, "draft": "demo draft"}))
+    file.write_text(json.dumps({**stored, "draft": str(DemoModel("draft"))}))
     own = subprocess.run([*command, "--no-server"], env=server[2], capture_output=True, text=True, check=True)
     served = subprocess.run(command, env=server[2], capture_output=True, text=True, check=True)
     file.write_text(json.dumps(stored))
     if as_json:
-        assert json.loads(served.stdout).keys() == json.loads(own.stdout).keys()
-        assert json.loads(served.stdout)["text"] == json.loads(own.stdout)["text"]
+        asked, answered = json.loads(own.stdout), json.loads(served.stdout)
+        assert (answered.keys(), answered["text"]) == (asked.keys(), asked["text"])
+        assert [bool(each["models"]["draft"]) for each in (asked, answered)] == [True, False]
     else:
         assert served.stdout == own.stdout
         assert served.stderr.startswith("8 tokens")
+        assert served.stderr.endswith("; no draft; cut at --max-tokens\n")
 
 
 def test_a_taken_port_is_an_error_before_anything_is_loaded(capsys: pytest.CaptureFixture[str]) -> None:

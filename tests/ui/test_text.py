@@ -85,6 +85,15 @@ def test_single_events_wake_the_screen_once() -> None:
     assert len(woken) == 2
 
 
+def test_an_event_from_before_the_screen_wakes_it_as_it_connects() -> None:
+    woken: list[int] = []
+    bridge = EventQueue()
+    bridge(Notice("early"))
+    bridge.connect(lambda: woken.append(1), Mock(), Mock())
+    assert woken == [1]
+    assert list(bridge.drain()) == [Notice("early")]
+
+
 def test_steps_are_joined_and_the_order_is_kept() -> None:
     bridge = EventQueue()
     for event in (step("a"), step("b"), Notice("between"), step("c")):
