@@ -20,7 +20,6 @@ from app.core.printable import printable
 from app.ui.key_names import for_chat
 from app.ui.models.state import FitOption, LoadRequest
 from app.ui.widgets.hint import Hint
-from app.ui.widgets.rows_view import Passage
 
 _OPTION_KEYS = "123456789"
 
@@ -109,8 +108,8 @@ class ErrorNotice(VerticalGroup):
         self._options = options
 
     def compose(self) -> ComposeResult:
-        yield Passage(printable(for_chat(self._error.message)), "what")
+        yield Static(printable(for_chat(self._error.message)), markup=False)
         if self._options:
             yield FitOptionList(self._options)
         if self._error.hint:
-            yield Passage(printable(for_chat(self._error.hint)), "way-out")
+            yield Static(printable(for_chat(self._error.hint)), classes="way-out", markup=False)

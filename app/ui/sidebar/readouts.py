@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import zip_longest
 
 from textual.content import Content
+from textual.geometry import Region
+from textual.selection import Selection
+from textual.strip import Strip
 
 from app.engine.events import PromptProgress, Step
 from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus
 from app.session.state import DraftState
 from app.ui.event_queue import FrequentEvent
-from app.ui.reading.rows import Row
 from app.ui.text import NONE, percent, sparkline, tokens
-from app.ui.widgets.rows_view import RowsView
+from app.ui.widgets.rows_view import RowCanvas, draw_soon
 from app.worker.events import LoadProgress, Measuring
 
 _WINDOW_NS = 2_000_000_000
@@ -247,12 +250,14 @@ class Readouts:
             changed()
 
 
-class ReadoutView(RowsView):
+class ReadoutView(RowCanvas):
     """Lines about the readouts; only those that have changed are drawn."""
 
     def __init__(self, readouts: Readouts) -> None:
         super().__init__()
         self._readouts = readouts
+        self.shown: Sequence[Content] = ()
+        """The lines that are drawn."""
 
     def on_mount(self) -> None:
         self._readouts.watch(self.readouts_changed)
@@ -266,8 +271,21 @@ class ReadoutView(RowsView):
 
     def show(self) -> None:
         """Draw the lines that have changed."""
-        if self.size:
-            self.exchange([Row(line) for line in self.lines(*self.size)])
+        before, self.shown = self.shown, self.lines(*self.size) if self.size else ()
+        for y, (old, new) in enumerate(zip_longest(before, self.shown)):
+            if old is None or new is None or not old.is_same(new):
+                draw_soon(self, Region(0, y, self.outer_size.width, 1))
+
+    def strips(self, first: int, end: int) -> Iterator[Strip]:
+        for y, line in enumerate(self.shown[first:end], first):
+            segments = self.segments([(0, line)], y)
+            yield Strip(segments) if self.styles.gutter else self.finished(segments, self.size.width)
+        for _ in range(max(first, len(self.shown)), end):
+            yield Strip.blank(self.size.width, self.visual_style.rich_style)
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        """Return the selected text."""
+        return selection.extract("\n".join(line.plain for line in self.shown)), "\n"
 
     def lines(self, width: int, height: int) -> Sequence[Content]:
         """Return the lines for a widget of this size, in cells."""

@@ -21,8 +21,9 @@ from app.ui.reading.token_rows import COLORLESS, STYLES, TokenStyles
 from app.ui.transcript.answer import AnswerMessage
 from app.ui.transcript.endings import remark_on
 from app.ui.transcript.message import Item, MessageItem, ToolMessage, UserMessage, error_item, notice
+from app.ui.transcript.message_part import MessagePart, Painter
 from app.ui.transcript.navigation import MessageNavigation
-from app.ui.transcript.parts import QUIET, BriefRow, MessagePart, Painter, TokenPart
+from app.ui.transcript.parts import QUIET, BriefRow, TokenPart
 from app.ui.transcript.preview import PicturePreview
 
 _BY_MODEL = "The [$draft]draft[/] model proposes the next tokens; the [$target]target[/] verifies them in one pass."

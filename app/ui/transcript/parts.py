@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from time import monotonic
 
 from textual.content import Content
-from textual.strip import Strip
 
 from app.conversations.attached import Attachment
 from app.conversations.message import ResultOf
@@ -18,7 +17,8 @@ from app.ui.key_names import code_key
 from app.ui.reading.rows import NOTHING, CodeStart, Line, Row
 from app.ui.reading.token_rows import LINE_END, Run, TokenDocument, TokenStyles
 from app.ui.text import size
-from app.ui.widgets.rows_view import RowList, n_leading, typed_rows
+from app.ui.transcript.message_part import MessagePart, Painter
+from app.ui.widgets.rows_view import n_leading, typed_rows
 
 _MARKED_BAR_STYLE = "bold $foreground"
 """Style of the bar of the marked code block."""
@@ -26,48 +26,6 @@ AT_ONCE = 16_000
 """Characters of Markdown that are read before keys have their turn: about 50 ms."""
 INDENT = Content("  ")
 QUIET = "$quiet"
-
-
-class MessagePart(RowList):
-    """Rows of a message, below each other.
-
-    Attributes:
-        prefix: Stands before every line and cannot be selected.
-        style: Below all other styles.
-        n_below: Blank lines below the rows.
-        is_shown: Whether it takes any lines.
-        first_number: What a selection adds to the numbers of the rows, so that no other part has the same.
-        changed: The first line that looks different since the part was drawn; None if all look the same.
-    """
-
-    def __init__(
-        self,
-        paint: Painter,
-        rows: Iterable[Row] = (),
-        *,
-        prefix: Content = NOTHING,
-        style: str = "",
-        n_below: int = 0,
-    ) -> None:
-        super().__init__(lambda number, line, width: paint(self, number, line, width))
-        self.prefix, self.style, self.n_below = prefix, style, n_below
-        self.is_shown = True
-        self.first_number = 0
-        self.changed: int | None = None
-        self.put(0, list(rows))
-
-    def put(self, start: int, rows: Sequence[Row]) -> int:
-        top = super().put(start, rows)
-        self.changed = top if self.changed is None else min(self.changed, top)
-        return top
-
-    def n_lines(self, width: int) -> int:
-        n_lines = super().n_lines(max(1, width - self.prefix.cell_length))
-        return n_lines + self.n_below if self.is_shown and self.rows else 0
-
-
-Painter = Callable[[MessagePart, int, Line, int], Strip]
-"""Draws a line of the row with a number, at a width."""
 
 
 class MarkdownPart(MessagePart):

@@ -17,7 +17,8 @@ from app.core.pictures import Picture, PictureData, pixels
 from app.core.printable import printable
 from app.ui.reading.rows import Line, Row
 from app.ui.text import size
-from app.ui.transcript.parts import INDENT, Folding, MessagePart, Painter
+from app.ui.transcript.message_part import MessagePart, Painter
+from app.ui.transcript.parts import INDENT, Folding
 
 _MOST_COLUMNS, _MOST_ROWS, _LEAST_ROWS = 40, 12, 4
 _UPPER_HALF = "▀"

@@ -20,7 +20,8 @@ from app.ui.reading.rows import NOTHING, Line
 from app.ui.text import CHOSEN_BAR
 from app.ui.transcript.answer import AnswerMessage
 from app.ui.transcript.message import Item, MessageItem
-from app.ui.transcript.parts import QUIET, MessagePart
+from app.ui.transcript.message_part import MessagePart
+from app.ui.transcript.parts import QUIET
 from app.ui.widgets.rows_view import RowCanvas, draw_soon
 
 _AHEAD, _FAR = 1, 2
@@ -326,5 +327,5 @@ class LineScroll(ScrollView, RowCanvas):
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         """Return the selected text of what is laid out, with lines as they were written."""
         parts = (part for item in self.items for part in item.parts if part.is_shown)
-        texts = (text for part in parts for text in part.selected(selection, part.first_number))
+        texts = (text for part in parts for text in part.selected(selection))
         return "".join(texts).removeprefix("\n"), "\n"

@@ -1,6 +1,7 @@
 """The status line and the side panel on the screen."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -9,10 +10,8 @@ from textual.strip import Strip
 from app.engine.sources import Source
 from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus, FinishReason
-from app.ui.reading.rows import Line
 from app.ui.sidebar.panel import ReadoutPanel
 from app.ui.text import NONE
-from app.ui.widgets.rows_view import RowsView
 from app.worker.events import AnswerPlan, Finished
 from tests.fake_engine import GAINING, STATS
 from tests.ui.driver import open_chat
@@ -75,14 +74,13 @@ async def test_an_answer_that_has_ended_names_who_drafted_in_it(n_model: int, dr
 async def test_a_panel_row_that_stays_is_not_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.ui.sidebar.readouts.REDRAW_S", 0.0)
     drawn: list[str] = []
-    paint = RowsView._paint
+    strips = ReadoutPanel.strips
 
-    def noted(self: RowsView, number: int, line: Line, width: int) -> Strip:
-        if isinstance(self, ReadoutPanel):
-            drawn.append(self.rows[number].content.plain)
-        return paint(self, number, line, width)
+    def noted(self: ReadoutPanel, first: int, end: int) -> Iterator[Strip]:
+        drawn.extend(line.plain for line in self.shown[first:end])
+        return strips(self, first, end)
 
-    monkeypatch.setattr(RowsView, "_paint", noted)
+    monkeypatch.setattr(ReadoutPanel, "strips", noted)
     async with open_chat(size=(160, 40)) as chat:
         await chat.send("go")
         chat.engine.says("word", stats=STATS)

@@ -1,0 +1,157 @@
+"""Rows below each other in a message, and their screen lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import TypeAlias
+
+from textual.content import Content
+from textual.selection import Selection
+from textual.strip import Strip
+
+from app.ui.reading.rows import NOTHING, Line, Row
+from app.ui.widgets.row_layout import RowLayout
+from app.ui.widgets.rows_view import n_leading
+
+Painter: TypeAlias = "Callable[[MessagePart, int, Line, int], Strip]"
+"""Draws a line of the row with a number, at a width."""
+
+
+def _looks_like(line: Line, other: Line) -> bool:
+    return len(line) == len(other) and all(
+        (at, content.is_same(theirs)) == (their_at, True)
+        for (at, content), (their_at, theirs) in zip(line, other, strict=True)
+    )
+
+
+class MessagePart:
+    """Rows of a message, below each other, and their screen lines at the width that is asked for.
+
+    Attributes:
+        rows: Everything that is shown; change it with `put`.
+        width: Cells of a line, as last asked for.
+        prefix: Stands before every line and cannot be selected.
+        style: Below all other styles.
+        n_below: Blank lines below the rows.
+        is_shown: Whether it takes any lines.
+        first_number: What a selection adds to the numbers of the rows, so that no other part has the same.
+        changed: The first line that looks different since the part was drawn; None if all look the same.
+    """
+
+    def __init__(
+        self,
+        paint: Painter,
+        rows: Iterable[Row] = (),
+        *,
+        prefix: Content = NOTHING,
+        style: str = "",
+        n_below: int = 0,
+    ) -> None:
+        self.rows: list[Row] = []
+        self.width = 0
+        self.prefix, self.style, self.n_below = prefix, style, n_below
+        self.is_shown = True
+        self.first_number = 0
+        self.changed: int | None = None
+        self._layout = RowLayout(
+            lambda: len(self.rows), lambda number, width: self.rows[number].height(width), self._draw, Strip.blank
+        )
+        self._paint = paint
+        self._highlighted: re.Pattern[str] | None = None
+        self._chosen_match: int | None = None
+        self._latest: tuple[int, int, Sequence[Line], Sequence[Strip]] = (0, 0, (), ())
+        """The row that was drawn last, its width and its lines."""
+        self.put(0, list(rows))
+
+    def n_lines(self, width: int) -> int:
+        """Return the number of lines at a width; later calls are about this width."""
+        self.width = max(1, width - self.prefix.cell_length)
+        return self._layout.n_lines(self.width) + self.n_below if self.is_shown and self.rows else 0
+
+    def lines(self, first: int, end: int) -> Iterator[Strip]:
+        """Yield the lines from one to another, as far as there are rows."""
+        return self._layout.lines(first, end, self.width)
+
+    def top_of(self, row: int) -> int:
+        """Return the first line of a row."""
+        return self._layout.top(row, self.width)
+
+    def put(self, start: int, rows: Sequence[Row]) -> None:
+        """Replace all rows from the one numbered `start` on."""
+        same = n_leading(old.looks_like(new) for old, new in zip(self.rows[start:], rows, strict=False))
+        start += same
+        drawn = self._layout.stored(start)
+        self.rows[start:] = rows[same:]
+        self._layout.forget(start)
+        top = self.top_of(start)
+        if self.width and drawn and start < len(self.rows):
+            # Only the last lines of a growing paragraph look different.
+            top += n_leading(old == new for old, new in zip(drawn, self._layout.draw(start), strict=False))
+        self.changed = top if self.changed is None else min(self.changed, top)
+
+    def redraw(self) -> None:
+        """Draw all rows again; their heights stay."""
+        self._layout.redraw()
+        self._latest = (0, 0, (), ())
+
+    def _draw(self, number: int, width: int) -> list[Strip]:
+        lines = list(self._marked(number).lines(width))
+        at_number, at_width, before, drawn = self._latest
+        # All but the last lines of a growing paragraph stay.
+        n_same = n_leading(map(_looks_like, before, lines)) if (at_number, at_width) == (number, width) else 0
+        strips = [*drawn[:n_same], *(self._paint(self, number, line, width) for line in lines[n_same:])]
+        self._latest = number, width, lines, strips
+        return strips
+
+    # Matches of a search
+
+    def highlight(self, words: re.Pattern[str] | None, number: int | None = None) -> None:
+        """Mark every match, also in later rows, and underline one of them; None for `words` marks none."""
+        self._highlighted, self._chosen_match = words, number
+        self.redraw()
+
+    def _marked(self, number: int) -> Row:
+        row, words = self.rows[number], self._highlighted
+        if words is None:
+            return row
+        chosen = self.match(words, self._chosen_match) if self._chosen_match is not None else None
+        row = row.highlighted(words)
+        if chosen is not None and chosen[0] == number:
+            row = replace(row, content=row.content.stylize("underline", *chosen[1].span()))
+        return row
+
+    def n_matches(self, words: re.Pattern[str]) -> int:
+        """Return how many matches the rows have."""
+        return sum(1 for row in self.rows for _ in words.finditer(row.content.plain))
+
+    def match(self, words: re.Pattern[str], number: int = 0) -> tuple[int, re.Match[str]] | None:
+        """Return the match with a number from 0, and the number of its row; None if there is none."""
+        found = ((at, match) for at, row in enumerate(self.rows) for match in words.finditer(row.content.plain))
+        return next(islice(found, number, None), None)
+
+    def line_of_match(self, words: re.Pattern[str], number: int = 0) -> int | None:
+        """Return the screen line of the match with a number from 0; None if there is none, or before the layout."""
+        found = self.match(words, number)
+        if found is None or not self.width:
+            return None
+        at, match = found
+        lines = self.rows[at].lines(self.width)
+        ends = (max((start + len(part) for start, part in line if start is not None), default=0) for line in lines)
+        return self.top_of(at) + n_leading(end <= match.start() for end in ends)
+
+    def mark_match(self, words: re.Pattern[str], number: int, style: str) -> None:
+        """Mark the match with a number from 0, if there is one, in a style."""
+        if (found := self.match(words, number)) is not None:
+            at, match = found
+            row = self.rows[at]
+            marked = replace(row, content=row.content.stylize(style, *match.span()))
+            self.put(at, [marked, *self.rows[at + 1 :]])
+
+    def selected(self, selection: Selection) -> Iterator[str]:
+        """Yield the selected text of each row, with lines as they were written."""
+        for number, row in enumerate(self.rows, self.first_number):
+            if (span := selection.get_span(number)) is not None:
+                yield ("" if row.joined else "\n") + (row.text if span == (0, -1) else row.part(*span))
