@@ -5,6 +5,7 @@ controller             what the user does with prompts, messages, branches, conv
 conversation_commands  copy, export, import, rename, system prompt, summary, drafting
 renderer               draws what a command or an event has changed
 input_mode             the input line: unsent text, and editing a message in it
+message_reader         typed text as messages with files, and how many tokens it has
 view                   the widgets, placed by the width of the terminal
 inspector              the verify steps of the last answer
 """

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 from app.conversations.message import Role
 from app.conversations.tree import Node
-from app.core.errors import AppError, Interrupted
+from app.core.errors import AppError
 from app.core.printable import printable
 from app.session.state import Blocked, BlockedError, Phase
 from app.ui.chat.conversation_commands import ConversationCommands
 from app.ui.chat.input_mode import InputMode
+from app.ui.chat.message_reader import MessageReader
 from app.ui.chat.renderer import Renderer
 from app.ui.chat.view import ChatView
 from app.ui.commands import COMMANDS
-from app.ui.composer.included_files import FileReading, message_of
 from app.ui.event_queue import EventQueue
 from app.ui.key_names import key
 from app.ui.keys import active_key
@@ -56,9 +56,7 @@ class ChatController:
         self.renderer = Renderer(view, self.input_mode, tuning.option, queue)
         self.commands = ConversationCommands(view, self.input_mode, self.run)
         self._action = action
-        self._reading: FileReading | None = None
-        self._refused = ""
-        """The text that was refused last; its references without a file are sent as text the second time."""
+        self.reader = MessageReader(view)
 
     async def command(self, action: Callable[..., object], *arguments: object) -> None:
         """Run an action as `attempt` does, and draw what it changed."""
@@ -108,48 +106,8 @@ class ChatController:
         if isawaitable(done):
             await done
 
-    @property
-    def is_reading(self) -> bool:
-        """Return whether the files of a prompt are being read."""
-        return self._reading is not None
-
-    def refuse_if_reading(self) -> None:
-        """Raise AppError while the files of a prompt are being read."""
-        if self.is_reading:
-            raise AppError(f"The files of the last prompt are being read; {key('chat.stop', 'esc')} stops it.")
-
-    async def message_of(self, text: str) -> str:
-        """Return the message for a typed text. Raises AppError.
-
-        Reading a document takes seconds, so the status line names the file, and its child ends with `action_stop`.
-        """
-        self.refuse_if_reading()
-        view, before = self.view, self.view.status.doing
-        self._reading = reading = FileReading(lambda name: view.call_later(self._show_file, name))
-        view.screen.refresh_bindings()
-        as_text, self._refused = text == self._refused, text
-        try:
-            message = await message_of(text, self.session, reading, as_text=as_text)
-        except Interrupted:
-            raise AppError("Reading was stopped; the prompt was not sent.") from None
-        finally:
-            reading.stop()
-            self._reading = None
-            if view.status.doing == reading.line:
-                view.status.do(before)
-            # The program may end meanwhile.
-            if view.is_attached:
-                view.screen.refresh_bindings()
-        self._refused = ""
-        return message
-
-    def _show_file(self, name: str) -> None:
-        if self._reading is not None:
-            self._reading.line = f"reading {printable(name)}"
-            self.view.status.do(self._reading.line)
-
     async def _ask(self, text: str) -> None:
-        message = await self.message_of(text)
+        message = await self.reader.read(text)
         turn, hint = self.session.conversation.turn, self.view.hint
         self.session.send(message)
         await self.renderer.render()
@@ -165,9 +123,7 @@ class ChatController:
             self.input_mode.give_back(prompt)
 
     def action_stop(self) -> None:
-        if self._reading is not None:
-            self._reading.stop()
-        elif not self.stop_answer():
+        if not self.reader.stop() and not self.stop_answer():
             elsewhere = self.session.answered_elsewhere is not None
             self.view.hint.say("The answer is in another conversation." if elsewhere else "No answer is being written.")
 
@@ -268,7 +224,7 @@ class ChatController:
             self.input_mode.begin(hint, node.text, partial(self._rewrite, node), message)
 
     async def _ask_edited(self, prompt: Node, text: str) -> None:
-        self.session.edit(prompt.id, await self.message_of(text))
+        self.session.edit(prompt.id, await self.reader.read(text))
         self.view.prompt.past.add(text)
         self.input_mode.end()
         self.input_mode.take_from_line(prompt.text)
@@ -351,7 +307,7 @@ class ChatController:
         self.view.messages.seek(message, any_of(words) if words else None)
 
     async def _leave_for(self, conversation: int | None) -> None:
-        self.refuse_if_reading()
+        self.reader.refuse_if_reading()
         pending = self.input_mode.pending_text
         if conversation is None:
             self.session.new_conversation(pending)

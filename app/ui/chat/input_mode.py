@@ -6,22 +6,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from functools import reduce
 
-from textual.timer import Timer
-
 from app.conversations.attached import joined, question_of, with_marks
-from app.core.errors import AppError
 from app.ui.chat.view import ChatView
 from app.ui.commands import COMMANDS
-from app.ui.composer.included_files import FileReading, message_of
 from app.ui.key_names import key
 from app.ui.transcript.message import MessageItem
 
 STORE_AFTER_S = 1.0
 """Typed text is stored after at most this long."""
-COUNT_AFTER_S = 1.0
-"""Seconds without a key after which a prompt is counted."""
-_COUNTED_CHARS = 400
-"""Length from which a prompt is counted, in characters; a prompt with a file always is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,33 +144,3 @@ class InputMode:
         await mode.done(text)
         if self._mode is mode:
             self.end()
-
-
-class PromptCounter:
-    """Count the tokens of the conversation with the typed prompt."""
-
-    def __init__(self, view: ChatView) -> None:
-        self._view = view
-        self._timer: Timer | None = None
-
-    def typed(self) -> None:
-        """Forget the last count; count again once nothing was typed for a while."""
-        if self._timer is not None:
-            self._timer.stop()
-        if self._view.session.forget_count():
-            self._view.hint.about("")
-        self._timer = self._view.set_timer(COUNT_AFTER_S, self._count_in_background)
-
-    def _count_in_background(self) -> None:
-        self._view.run_worker(self._count(), group="count", exclusive=True)
-
-    async def _count(self) -> None:
-        text = self._view.prompt.whole
-        if len(text) < _COUNTED_CHARS and "@" not in text and not self._view.prompt.pastes:
-            return
-        try:
-            message = await message_of(text, self._view.session, FileReading(), as_text=True)
-        except AppError:
-            # The same error is shown when the prompt is sent.
-            return
-        self._view.session.count(message)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import ActiveBinding, BindingType
-from textual.message import Message
 from textual.widgets import Input, TextArea
 
 from app.core.errors import AppError
@@ -20,7 +19,7 @@ from app.session.state import Phase
 from app.ui.actions import BY_ID, CHAT, bindings
 from app.ui.base_screen import BaseScreen
 from app.ui.chat.controller import ChatController
-from app.ui.chat.input_mode import PromptCounter
+from app.ui.chat.message_reader import PromptCounter
 from app.ui.chat.view import ChatView
 from app.ui.composer.completion import Suggestions
 from app.ui.composer.input import PromptInput
@@ -45,9 +44,6 @@ class ChatScreen(BaseScreen[None]):
     AUTO_FOCUS = "PromptInput"
     BINDING_GROUP_TITLE = "Chat"
     BINDINGS: ClassVar[list[BindingType]] = bindings(CHAT, "do")
-
-    class EventsArrived(Message):
-        """An event arrived that should not wait."""
 
     def __init__(self, session: Session, queue: EventQueue, tuning: Tuning, pairs: PairService) -> None:
         super().__init__()
@@ -254,7 +250,7 @@ class ChatScreen(BaseScreen[None]):
         await self._read_files(typed, self.controller.attempt(self._compare, typed))
 
     async def _compare(self, typed: str) -> None:
-        request = self.session.comparable(await self.controller.message_of(typed) if typed else "")
+        request = self.session.comparable(await self.controller.reader.read(typed) if typed else "")
         if self._is_on_top:
             from app.ui.compare.screen import CompareScreen
 
@@ -283,22 +279,21 @@ class ChatScreen(BaseScreen[None]):
         active, is_unloaded = super().active_bindings, self.session.phase is Phase.UNLOADED
         of_widgets = [one.binding.id or "" for one in active.values() if one.binding.id not in BY_ID]
         first = ("prompt.dismiss", *(("chat.leave_task", "chat.pairs", "chat.settings") if is_unloaded else ()))
-        idle = set()
-        if not (self.session.is_answering or self.controller.is_reading):
-            idle.add("chat.stop")
-        if not self.session.can_regenerate:
-            idle.add("chat.again")
-        if is_unloaded or not self.session.drafting.is_available:
-            idle |= {"chat.drafting", "chat.compare"}
-        if not self.view.messages.has_next_code:
-            idle.add("message.next_code")
+        cannot_draft = is_unloaded or not self.session.drafting.is_available
+        idle = {
+            "chat.stop": not (self.session.is_answering or self.controller.reader.is_reading),
+            "chat.again": not self.session.can_regenerate,
+            "chat.drafting": cannot_draft,
+            "chat.compare": cannot_draft,
+            "message.next_code": not self.view.messages.has_next_code,
+        }
         if self._clicked is not None:
             first = (*first, "chat.choose")
             for name, one in active.items():
                 if one.binding.id == "chat.choose":
                     shown = replace(one.binding, show=True, description="act on this message")
                     active[name] = one._replace(binding=shown)
-        return in_order(active, (*first, *of_widgets, *BY_ID), idle)
+        return in_order(active, (*first, *of_widgets, *BY_ID), {key for key, is_idle in idle.items() if is_idle})
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Return None to dim a key that would do nothing, False to hide it."""
@@ -306,11 +301,11 @@ class ChatScreen(BaseScreen[None]):
         match parameters[0] if action == "do" else None:
             case "leave_task":
                 is_task = self.controller.input_mode.is_active or self._clicked is not None
-                return is_task and not self.controller.is_reading
+                return is_task and not self.controller.reader.is_reading
             case "take_back":
-                return bool(session.conversation.queued) and not self.controller.is_reading
+                return bool(session.conversation.queued) and not self.controller.reader.is_reading
             case "stop":
-                return session.phase is Phase.ANSWERING or self.controller.is_reading
+                return session.phase is Phase.ANSWERING or self.controller.reader.is_reading
             case "round":
                 # Elsewhere the keys move the cursor.
                 return bool(self.shows_tokens and self.view.inspector.steps) and prompt.has_focus and not prompt.text
@@ -329,7 +324,7 @@ class ChatScreen(BaseScreen[None]):
     def receive_events(self) -> None:
         """Show events of the worker from now on."""
         handler = self.controller.renderer
-        self.event_queue.connect(lambda: self.post_message(self.EventsArrived()), handler, self._call_if_running)
+        self.event_queue.connect(lambda: self.call_later(self.event_queue.dispatch), handler, self._call_if_running)
         self.event_queue.start()
 
     def _call_if_running(self, call: Callable[[], Awaitable[None]]) -> None:
@@ -340,7 +335,3 @@ class ChatScreen(BaseScreen[None]):
         """Give a screen on top of this one the events of its own requests; None ends it."""
         self.event_queue.overlay = overlay
         self.event_queue.start()
-
-    @on(EventsArrived)
-    async def _on_events(self) -> None:
-        await self.event_queue.dispatch()

@@ -23,8 +23,8 @@ from app.engine.text.segments import Segment
 from app.engine.types import FinishReason
 from app.ui.text import percent
 from app.ui.transcript.message import Item
-from app.ui.transcript.message_part import MessagePart
-from app.ui.transcript.parts import QUIET, MarkdownPart
+from app.ui.transcript.message_part import QUIET, MessagePart
+from app.ui.transcript.parts import MarkdownPart
 from app.ui.transcript.scroll import LineScroll
 from app.ui.widgets.rows_view import typed_rows
 

@@ -16,8 +16,8 @@ from app.ui.key_names import key
 from app.ui.reading.token_rows import TokenRuns, TokenStyles
 from app.ui.transcript.endings import in_keys, remark_on
 from app.ui.transcript.message import MessageItem, error_parts
-from app.ui.transcript.message_part import MessagePart, Painter
-from app.ui.transcript.parts import QUIET, Folding, MarkdownPart, Reasoning, TokenPart
+from app.ui.transcript.message_part import QUIET, MessagePart, Painter
+from app.ui.transcript.parts import Folding, MarkdownPart, Reasoning, TokenPart
 from app.ui.widgets.rows_view import typed_rows
 
 

@@ -21,9 +21,9 @@ from app.ui.reading.token_rows import COLORLESS, STYLES, TokenStyles
 from app.ui.transcript.answer import AnswerMessage
 from app.ui.transcript.endings import remark_on
 from app.ui.transcript.message import Item, MessageItem, ToolMessage, UserMessage, error_item, notice
-from app.ui.transcript.message_part import MessagePart, Painter
+from app.ui.transcript.message_part import QUIET, MessagePart, Painter
 from app.ui.transcript.navigation import MessageNavigation
-from app.ui.transcript.parts import QUIET, BriefRow, TokenPart
+from app.ui.transcript.parts import BriefRow, TokenPart
 from app.ui.transcript.preview import PicturePreview
 
 _BY_MODEL = "The [$draft]draft[/] model proposes the next tokens; the [$target]target[/] verifies them in one pass."
@@ -106,8 +106,7 @@ class MessageList(MessageNavigation):
         if is_empty:
             active = self.screen.active_bindings.values()
             keys = {one.binding.id: self.app.get_key_display(one.binding) for one in active if one.binding.id}
-            pair = self._pair
-            has_draft = pair is None or pair.draft is not None or pair.draft_kind is not None
+            has_draft = self._pair is None or bool(self._pair.draft or self._pair.draft_kind)
             self._welcome.draw(keys, self._width, self.app.size.height, has_draft=has_draft)
             self.settle()
 

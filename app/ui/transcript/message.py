@@ -17,8 +17,8 @@ from app.core.printable import printable
 from app.models.pair_info import PairInfo
 from app.ui.key_names import for_chat, key
 from app.ui.reading.rows import Row
-from app.ui.transcript.message_part import MessagePart, Painter
-from app.ui.transcript.parts import QUIET, BriefRow, Folding, folded_attachment, folded_result, folded_summary
+from app.ui.transcript.message_part import QUIET, MessagePart, Painter
+from app.ui.transcript.parts import BriefRow, Folding, folded_attachment, folded_result, folded_summary
 from app.ui.transcript.preview import PicturePreview
 from app.ui.widgets.rows_view import typed_rows
 

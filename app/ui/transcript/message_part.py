@@ -18,6 +18,7 @@ from app.ui.widgets.rows_view import n_leading
 
 Painter: TypeAlias = "Callable[[MessagePart, int, Line, int], Strip]"
 """Draws a line of the row with a number, at a width."""
+QUIET = "$quiet"
 
 
 def _looks_like(line: Line, other: Line) -> bool:

@@ -17,7 +17,7 @@ from app.ui.key_names import code_key
 from app.ui.reading.rows import NOTHING, CodeStart, Line, Row
 from app.ui.reading.token_rows import LINE_END, Run, TokenDocument, TokenStyles
 from app.ui.text import size
-from app.ui.transcript.message_part import MessagePart, Painter
+from app.ui.transcript.message_part import QUIET, MessagePart, Painter
 from app.ui.widgets.rows_view import n_leading, typed_rows
 
 _MARKED_BAR_STYLE = "bold $foreground"
@@ -25,7 +25,6 @@ _MARKED_BAR_STYLE = "bold $foreground"
 AT_ONCE = 16_000
 """Characters of Markdown that are read before keys have their turn: about 50 ms."""
 INDENT = Content("  ")
-QUIET = "$quiet"
 
 
 class MarkdownPart(MessagePart):

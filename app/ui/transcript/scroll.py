@@ -20,8 +20,7 @@ from app.ui.reading.rows import NOTHING, Line
 from app.ui.text import CHOSEN_BAR
 from app.ui.transcript.answer import AnswerMessage
 from app.ui.transcript.message import Item, MessageItem
-from app.ui.transcript.message_part import MessagePart
-from app.ui.transcript.parts import QUIET
+from app.ui.transcript.message_part import QUIET, MessagePart
 from app.ui.widgets.rows_view import RowCanvas, draw_soon
 
 _AHEAD, _FAR = 1, 2

@@ -36,7 +36,7 @@ async def test_events_after_quitting_are_dropped() -> None:
     async with open_chat(loaded=False) as chat:
         await chat.pilot.press("ctrl+q")
         chat.engine.fails_to_load(AppError("Loading was stopped."))
-        chat.screen.post_message(chat.screen.EventsArrived())
+        chat.screen.call_later(chat.screen.event_queue.dispatch)
         await chat.pilot.pause()
         assert chat.pilot.app.return_code == 0
 

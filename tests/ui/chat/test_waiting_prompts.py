@@ -139,7 +139,7 @@ async def test_the_last_conversation_is_opened_on_request(tmp_path: Path) -> Non
 
 
 async def test_the_size_of_a_long_prompt_is_shown_before_it_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.ui.chat.input_mode.COUNT_AFTER_S", 0.01)
+    monkeypatch.setattr("app.ui.chat.message_reader.COUNT_AFTER_S", 0.01)
     async with open_chat() as chat:
         chat.screen.view.prompt.put("word " * 200)
         await chat.until(lambda: chat.engine.jobs)
