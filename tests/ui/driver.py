@@ -3,8 +3,9 @@
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, closing
+from itertools import cycle
 from pathlib import Path
 
 from textual import events
@@ -288,14 +289,27 @@ async def is_shown_again(file: Path, before: list[str]) -> None:
         await chat.until(lambda: chat.said == before)
 
 
+def converse(
+    store: Store, *texts: str, roles: Sequence[Role] = (Role.USER, Role.ASSISTANT), reasoning: str = ""
+) -> int:
+    """Store a conversation of texts whose authors take turns; return its number. The last text has the reasoning."""
+    number, parent = store.create(), None
+    for role, text in zip(cycle(roles), texts, strict=False):
+        thought = reasoning if text is texts[-1] else ""
+        parent = store.add(number, role, text, parent=parent, reasoning=thought).id
+    return number
+
+
+def keep(file: Path, *texts: str, roles: Sequence[Role] = (Role.USER, Role.ASSISTANT), reasoning: str = "") -> int:
+    """Store a conversation in a file, as `converse` does."""
+    with closing(Store(file)) as store:
+        return converse(store, *texts, roles=roles, reasoning=reasoning)
+
+
 def fill(file: Path, *titles: str) -> None:
     """Store a conversation of one exchange for each title."""
-    store = Store(file)
     for title in titles:
-        number = store.create()
-        asked = store.add(number, Role.USER, title, parent=None)
-        store.add(number, Role.ASSISTANT, f"The answer about {title} is long.", parent=asked.id)
-    store.close()
+        keep(file, title, f"The answer about {title} is long.")
 
 
 def texts(file: Path, conversation: int = 1) -> list[str]:

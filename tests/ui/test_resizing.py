@@ -13,10 +13,9 @@ from textual import events
 from textual.geometry import Size
 from textual.screen import Screen
 
-from app.conversations.message import Role
 from app.conversations.store import Store
 from tests.ui.compare.driver import Comparison, made
-from tests.ui.driver import Chat, open_chat
+from tests.ui.driver import Chat, keep, open_chat
 from tests.ui.test_snapshots_states import MARKDOWN
 from tests.ui.transcript.test_parts import ROUND, D, T, says
 
@@ -114,12 +113,8 @@ _RESIZES = -(-2_000 // len(_SCREENS)) if settings.get_current_profile_name() == 
 
 def fill(file: Path) -> None:
     """Write conversations with titles of every kind; the last one has long messages."""
-    store = Store(file)
     for number in range(24):
-        conversation = store.create()
-        asked = store.add(conversation, Role.USER, _TITLES[number % len(_TITLES)], parent=None)
-        store.add(conversation, Role.ASSISTANT, MARKDOWN, parent=asked.id)
-    store.close()
+        keep(file, _TITLES[number % len(_TITLES)], MARKDOWN)
 
 
 @pytest.mark.parametrize("screen", _SCREENS, ids=lambda screen: screen.__name__)

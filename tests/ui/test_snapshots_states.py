@@ -5,14 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from app.conversations.message import Role
 from app.conversations.store import Store
 from app.engine.sources import Source
 from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus
 from app.ui.conversations.picker import ConversationPicker
 from tests.fake_engine import GAINING
-from tests.ui.driver import NOW, Chat
+from tests.ui.driver import NOW, Chat, converse
 from tests.ui.models.test_fit_options import refuse
 from tests.ui.pictures import ANSWER, PROMPT, THEMES, SnapCompare, chat_picture, goes_faster
 from tests.ui.transcript.test_parts import ROUND, D, N, T, says
@@ -137,9 +136,7 @@ def filled() -> Store:
     store = Store(now=lambda: now[0])
     for prompt, answer, ago in SAID:
         now[0] = NOW - ago
-        number = store.create()
-        asked = store.add(number, Role.USER, prompt, parent=None)
-        store.add(number, Role.ASSISTANT, answer, parent=asked.id)
+        converse(store, prompt, answer)
     store.pin(2, True)
     return store
 

@@ -36,18 +36,22 @@ class LineCompositor(Compositor):
             scrolled: Number of lines that everything else in the widget has moved up.
         """
         if self._scrolled is not None and self._scrolled[0] is widget:
-            self._scrolled, scrolled, regions = None, 0, (widget.outer_size.region,)
-        if scrolled:
-            view = self._view(widget)
+            self._draw_scrolled()
+        elif scrolled:
+            self._scrolled, view = (widget, scrolled), self._view(widget)
             if widget._repaint_regions or any(view.overlaps(region) for region in self._dirty_regions):
                 # What waits to be drawn has moved as well.
-                regions = (widget.outer_size.region,)
-            else:
-                self._scrolled = widget, scrolled
+                self._draw_scrolled()
         widget._set_dirty(*regions)
         if not self._draws_soon:
             self._draws_soon = True
             asyncio.get_running_loop().call_soon(self._draw, widget.screen)
+
+    def _draw_scrolled(self) -> None:
+        """Draw the whole of a widget whose lines have moved, instead of scrolling."""
+        if self._scrolled is not None:
+            self._scrolled[0]._set_dirty()
+            self._scrolled = None
 
     def _view(self, widget: Widget) -> Region:
         region, clip = self.visible_widgets.get(widget, (Region(), Region()))
@@ -60,6 +64,8 @@ class LineCompositor(Compositor):
             if screen is app.screen and not (app._batch_count or waits):
                 screen._compositor_refresh()
             else:
+                # Below another screen nothing is scrolled.
+                self._draw_scrolled()
                 screen._dirty_widgets.update(self._changed)
                 screen.check_idle()
         except Exception as error:

@@ -18,6 +18,7 @@ from app.ui.text import MARK
 from app.ui.transcript.message import MessageItem
 from tests.ui.driver import (
     everything,
+    keep,
     kept_chat,
     texts,
 )
@@ -181,11 +182,7 @@ async def test_answers_are_branches_and_arrows_go_between_them(file: Path) -> No
 
 
 async def test_a_system_message_is_not_edited(file: Path) -> None:
-    store = Store(file)
-    number = store.create()
-    first = store.add(number, Role.SYSTEM, "Be brief.", parent=None)
-    store.add(number, Role.USER, "hello", parent=first.id)
-    store.close()
+    number = keep(file, "Be brief.", "hello", roles=(Role.SYSTEM, Role.USER))
     async with kept_chat(file) as chat:
         await chat.screen.controller.open_conversation(number)
         await chat.shows("Be brief.")
@@ -194,11 +191,7 @@ async def test_a_system_message_is_not_edited(file: Path) -> None:
 
 
 async def test_editing_an_answer_sends_no_control_sequences(file: Path) -> None:
-    store = Store(file)
-    number = store.create()
-    prompt = store.add(number, Role.USER, "color", parent=None)
-    store.add(number, Role.ASSISTANT, "red\x1b[2J\x9b31m \u202eword", parent=prompt.id)
-    store.close()
+    number = keep(file, "color", "red\x1b[2J\x9b31m \u202eword")
     async with kept_chat(file) as chat:
         await chat.screen.controller.open_conversation(number)
         await chat.press("ctrl+up", "enter")

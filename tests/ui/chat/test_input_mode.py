@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from textual import events
 
-from app.conversations.message import Role
 from app.conversations.store import Store
 from app.core.errors import AppError
 from app.engine.types import FinishReason
 from tests.ui.driver import (
     Chat,
+    keep,
     kept_chat,
     open_chat,
     texts,
@@ -116,15 +116,8 @@ CODE = "main.py:\n```py\nprint(1)\n```\n\nRun @main.py now"
 """An answer that looks like a prompt with a file."""
 
 
-def keep_code(file: Path) -> None:
-    store = Store(file)
-    prompt = store.add(store.create(), Role.USER, "write it", parent=None)
-    store.add(1, Role.ASSISTANT, CODE, parent=prompt.id)
-    store.close()
-
-
 async def test_an_answer_that_looks_like_a_prompt_with_a_file_is_edited_with_every_line(file: Path) -> None:
-    keep_code(file)
+    keep(file, "write it", CODE)
     async with kept_chat(file, again=True) as chat:
         await chat.press("ctrl+up", "enter")
         await chat.until(lambda: chat.prompt == CODE)

@@ -5,12 +5,11 @@ import unicodedata
 from textual import events
 
 from app.conversations.attached import Attachment, compose
-from app.conversations.message import Role
 from app.conversations.store import Store
 from app.session.library import Library
 from app.ui.composer.completion import PastPrompts
 from app.ui.composer.editor import LONGEST, Pastes
-from tests.ui.driver import open_chat
+from tests.ui.driver import converse, open_chat
 
 
 async def test_ctrl_j_breaks_the_line_and_enter_sends_both() -> None:
@@ -94,10 +93,7 @@ def test_a_paste_keeps_its_first_name_when_its_number_changes() -> None:
 
 
 async def test_a_recalled_prompt_has_all_its_pastes_and_the_keys_still_step() -> None:
-    store = Store()
-    for prompt in ("before", message("a", "b")):
-        store.add(store.create(), Role.USER, prompt, parent=None)
-    async with open_chat(store=lambda: store) as chat:
+    async with open_chat(store=lambda: store_with("before", message("a", "b"))) as chat:
         await chat.until(lambda: chat.screen.session.library.is_open)
         chat.screen.view.prompt._pastes.fold(alike("c"))
         await chat.pilot.press("up")
@@ -111,7 +107,7 @@ async def test_a_recalled_prompt_has_all_its_pastes_and_the_keys_still_step() ->
 def store_with(*prompts: str) -> Store:
     store = Store()
     for prompt in prompts:
-        store.add(store.create(), Role.USER, prompt, parent=None)
+        converse(store, prompt)
     return store
 
 
@@ -170,9 +166,7 @@ async def test_a_past_prompt_is_found_as_one_types() -> None:
 
 async def test_what_only_looks_like_a_paste_is_recalled_with_every_line() -> None:
     written = "x:\n```\nsome text\n```\n\nwhat of [x]?"
-    store = Store()
-    store.add(store.create(), Role.USER, written, parent=None)
-    async with open_chat(store=lambda: store) as chat:
+    async with open_chat(store=lambda: store_with(written)) as chat:
         await chat.until(lambda: chat.screen.session.library.is_open)
         await chat.pilot.press("up")
         assert chat.prompt == chat.screen.view.prompt.written == written

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from app.conversations.message import Role
 from app.conversations.store import Store
 from app.ui.text import MARK
-from tests.ui.driver import fill, open_chat, texts
+from tests.ui.driver import fill, keep, open_chat, texts
 
 
 async def test_the_smallest_window_has_a_line_for_what_is_found(file: Path) -> None:
@@ -38,11 +37,7 @@ async def test_a_conversation_is_found_opened_and_continued(file: Path) -> None:
 
 async def test_a_hit_that_the_title_shows_whole_is_not_shown_again_below_it(file: Path) -> None:
     title = "Write a quicksort in Python, with comments and tests, please"
-    store = Store(file)
-    number = store.create()
-    asked = store.add(number, Role.USER, title, parent=None)
-    store.add(number, Role.ASSISTANT, "It picks a pivot.", parent=asked.id)
-    store.close()
+    keep(file, title, "It picks a pivot.")
     async with open_chat(store=lambda: Store(file)) as chat:
         await chat.list_conversations()
         await chat.press(*"quick", shows=f"{MARK} quick")
@@ -112,13 +107,7 @@ async def test_pinned_ones_stand_first(file: Path) -> None:
 
 
 async def test_a_long_conversation_shows_its_end_first(file: Path) -> None:
-    store = Store(file)
-    number = store.create()
-    parent: int | None = None
-    for n in range(100):
-        role = Role.ASSISTANT if n % 2 else Role.USER
-        parent = store.add(number, role, f"message {n}.", parent=parent).id
-    store.close()
+    keep(file, *(f"message {n}." for n in range(100)))
     async with open_chat(store=lambda: Store(file)) as chat:
         await chat.list_conversations()
         await chat.pilot.press("enter")

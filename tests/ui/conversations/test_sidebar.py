@@ -4,11 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from app.conversations.message import Role
 from app.conversations.store import Store
 from app.conversations.tree import Summary
 from app.ui.conversations.picker import ConversationsScreen
-from tests.ui.driver import NOW, WIDE, fill, open_chat, texts, title_of
+from tests.ui.driver import NOW, WIDE, converse, fill, open_chat, texts, title_of
 
 
 async def test_the_sidebar_lists_marks_and_opens(file: Path) -> None:
@@ -95,7 +94,7 @@ async def test_the_sidebar_shows_days_as_headings(file: Path, monkeypatch: pytes
     store = Store(file, now=lambda: now[0])
     for title, days in (("old", 40), ("last week", 3), ("new", 0)):
         now[0] = NOW - days * 86_400
-        store.add(store.create(), Role.USER, title, parent=None)
+        converse(store, title)
     monkeypatch.setattr("app.ui.conversations.list.time", lambda: NOW)
     async with open_chat(size=WIDE, store=lambda: store) as chat:
         await chat.picker()

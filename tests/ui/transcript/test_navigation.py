@@ -16,7 +16,7 @@ from app.ui.reading.document import MarkdownDocument
 from app.ui.reading.rows import Row
 from app.ui.transcript import parts
 from app.ui.transcript.endings import in_keys
-from tests.ui.driver import WIDE, Chat, open_chat
+from tests.ui.driver import WIDE, Chat, keep, open_chat
 
 TWO = "First:\n```py\na = 1\n```\n- and\n  ```sh\n  ls\n  ```\n"
 ONE = "```\nthird\n```\n"
@@ -102,12 +102,8 @@ async def test_without_code_the_key_says_so() -> None:
 
 @pytest.mark.parametrize("size", [(80, 24), WIDE])
 async def test_a_search_opens_at_its_hit_and_highlights_it(file: Path, size: tuple[int, int]) -> None:
-    store = Store(file)
-    number = store.create()
-    asked = store.add(number, Role.USER, "tests", parent=None)
     before = "\n\n".join(f"paragraph {n}" for n in range(60))
-    store.add(number, Role.ASSISTANT, f"{before}\n\nThen a UnitTest helps.\n\n{before}", parent=asked.id)
-    store.close()
+    keep(file, "tests", f"{before}\n\nThen a UnitTest helps.\n\n{before}")
     async with open_chat(size=size, store=lambda: Store(file)) as chat:
         await chat.list_conversations()
         await chat.press(*"unittest", shows="UnitTest")
@@ -150,11 +146,7 @@ async def test_the_key_asks_for_words() -> None:
 
 
 async def test_a_hit_in_the_reasoning_opens_it(file: Path) -> None:
-    store = Store(file)
-    number = store.create()
-    asked = store.add(number, Role.USER, "why", parent=None)
-    store.add(number, Role.ASSISTANT, "Because.", parent=asked.id, reasoning="It is the Tagliamento.")
-    store.close()
+    keep(file, "why", "Because.", reasoning="It is the Tagliamento.")
     async with open_chat(store=lambda: Store(file)) as chat:
         await chat.list_conversations()
         await chat.press(*"tagliamento", "enter", shows="It is the Tagliamento.")
