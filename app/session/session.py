@@ -59,7 +59,7 @@ class Session(ChatEvents):
     def edit(self, prompt: int, text: str) -> None:
         """Ask another text as a branch beside a prompt; the same text is answered again."""
         self.refuse_if_blocked()
-        if with_marks(self._node(prompt).text) == with_marks(text):
+        if with_marks(self.node(prompt).text) == with_marks(text):
             self.regenerate(prompt)
         else:
             self._ask(text, prompt)
@@ -67,19 +67,20 @@ class Session(ChatEvents):
     def regenerate(self, prompt: int | None = None) -> None:
         """Answer a prompt again, by default the last one."""
         self.refuse_if_blocked()
-        self.conversation.regenerate(self.conversation.turn.prompt if prompt is None else self._node(prompt))
+        self.conversation.regenerate(self.conversation.turn.prompt if prompt is None else self.node(prompt))
         self._start(self.conversation)
 
     def resume(self, answer: int) -> None:
         """Continue an answer that ended early, or a turn that ended at a call of a tool or at its result."""
         self.refuse_if_blocked()
-        node = self._node(answer)
+        node = self.node(answer)
         self.conversation.switch(answer)
         goes_on_with_calls = node.role is Role.TOOL or node.calls
         self._start(self.conversation, None if goes_on_with_calls else self.conversation.resume(node))
 
-    def _node(self, message: int) -> Node:
-        node = self.conversation.tree.nodes.get(message)
+    def node(self, message: int | None) -> Node:
+        """Return a message by its id. Raises AppError if there is none."""
+        node = self.conversation.tree.nodes.get(message) if message is not None else None
         if node is None:
             raise AppError("This message is not part of the conversation.")
         return node
@@ -114,19 +115,19 @@ class Session(ChatEvents):
     def switch(self, message: int) -> None:
         """Make the branch through a message the active one."""
         self.refuse_if_busy()
-        self.conversation.switch(self._node(message).id)
+        self.conversation.switch(self.node(message).id)
         self._what |= Change.BRANCH
 
     def rewrite(self, answer: int, text: str) -> None:
         """Add the user's own answer beside one."""
         self.refuse_if_busy()
-        self.conversation.rewrite(self._node(answer), text)
+        self.conversation.rewrite(self.node(answer), text)
         self._what |= Change.BRANCH
 
     def delete(self, message: int) -> None:
         """Remove a message; see `Tree.without_message`."""
         self.refuse_if_busy()
-        self.conversation.delete(self._node(message))
+        self.conversation.delete(self.node(message))
         self._what |= Change.BRANCH
 
     def undelete(self) -> None:
@@ -137,7 +138,7 @@ class Session(ChatEvents):
 
     def fork(self, message: int) -> int:
         """Copy the branch up to a message into a new conversation; return its id. See `Branches.fork`."""
-        return self.conversation.fork(self._node(message))
+        return self.conversation.fork(self.node(message))
 
     def new_conversation(self, unsent_text: str = "") -> None:
         """Begin an empty conversation; store `unsent_text` with the previous one, whose answer goes on."""

@@ -154,16 +154,16 @@ class ChatController:
                 if not view.messages.step(1):
                     view.prompt.focus()
             case "edit":
-                self._edit(self._node(message), message)
+                self._edit(self.session.node(message.id), message)
             case "again":
-                node = self._node(message)
+                node = self.session.node(message.id)
                 self._regenerate(node.parent if node.role is Role.ASSISTANT else node.id)
             case "go_on":
                 self._resume(message)
             case "delete":
-                await self._delete(self._node(message))
+                await self._delete(self.session.node(message.id))
             case "fork":
-                node = self._node(message)
+                node = self.session.node(message.id)
                 await self.open_conversation(self.session.fork(node.id))
                 prompt = "; send the prompt below, or another one" if node.role is Role.USER else ""
                 view.hint.say(f"This is a copy{prompt}. The other conversation stays as it is.")
@@ -193,12 +193,6 @@ class ChatController:
         await self.renderer.render()
         path = self.session.conversation.tree.path
         self.view.messages.choose(self.view.messages.find(path[: at + 1][-1].id) if path else None)
-
-    def _node(self, message: MessageItem) -> Node:
-        node = self.session.conversation.tree.nodes.get(message.id) if message.id is not None else None
-        if node is None:
-            raise AppError("This message is not part of the conversation.")
-        return node
 
     async def action_edit_last(self) -> None:
         path, messages = self.session.conversation.tree.path, self.view.messages
@@ -234,8 +228,7 @@ class ChatController:
             self.session.rewrite(answer.id, text)
 
     def action_again(self) -> None:
-        last = self.session.conversation.turn.prompt
-        self._regenerate(last.id if last is not None else None)
+        self._regenerate(None)
 
     def _regenerate(self, prompt: int | None) -> None:
         self.session.regenerate(prompt)
@@ -249,7 +242,7 @@ class ChatController:
         if message is None or not message.can_go_on:
             has_text = isinstance(message, AnswerMessage) and message.text.strip()
             raise AppError("The last answer is complete." if has_text else "There is no answer to continue.")
-        self.session.resume(self._node(message).id)
+        self.session.resume(self.session.node(message.id).id)
         self._leave_line()
 
     def _leave_line(self) -> None:
@@ -260,7 +253,7 @@ class ChatController:
 
     async def _switch(self, message: MessageItem, direction: int) -> None:
         self.session.refuse_if_busy()
-        node, has_focus = self._node(message), self.view.messages.has_focus
+        node, has_focus = self.session.node(message.id), self.view.messages.has_focus
         siblings = [sibling.id for sibling in self.session.conversation.tree.siblings(node.id)]
         at = siblings.index(node.id) + direction
         if 0 <= at < len(siblings):

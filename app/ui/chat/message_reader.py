@@ -17,13 +17,14 @@ _COUNTED_CHARS = 400
 
 
 class MessageReader:
-    """Makes messages of typed text, one at a time: reading a document takes seconds."""
+    """Makes messages of typed text, one at a time, as reading a document takes seconds; counts their tokens."""
 
     def __init__(self, view: ChatView) -> None:
         self._view = view
         self._reading: FileReading | None = None
         self._refused = ""
         """The text that was refused last; its references without a file are sent as text the second time."""
+        self._timer: Timer | None = None
 
     @property
     def is_reading(self) -> bool:
@@ -68,16 +69,10 @@ class MessageReader:
             self._reading.line = f"reading {printable(name)}"
             self._view.status.do(self._reading.line)
 
-
-class PromptCounter:
-    """Count the tokens of the conversation with the typed prompt."""
-
-    def __init__(self, view: ChatView) -> None:
-        self._view = view
-        self._timer: Timer | None = None
+    # Counting
 
     def typed(self) -> None:
-        """Forget the last count; count again once nothing was typed for a while."""
+        """Forget the last count of the conversation with the typed prompt; count again after a while."""
         if self._timer is not None:
             self._timer.stop()
         if self._view.session.forget_count():

@@ -19,9 +19,7 @@ from app.session.state import Phase
 from app.ui.actions import BY_ID, CHAT, bindings
 from app.ui.base_screen import BaseScreen
 from app.ui.chat.controller import ChatController
-from app.ui.chat.message_reader import PromptCounter
 from app.ui.chat.view import ChatView
-from app.ui.composer.completion import Suggestions
 from app.ui.composer.input import PromptInput
 from app.ui.event_queue import EventQueue, OverlayHandler
 from app.ui.keys import KeyBar, in_order
@@ -54,7 +52,6 @@ class ChatScreen(BaseScreen[None]):
         self.shows_tokens = False
         self._tuning = tuning
         self._pairs = pairs
-        self._prompt_size = PromptCounter(self.view)
 
     def compose(self) -> ComposeResult:
         yield self.view
@@ -166,11 +163,7 @@ class ChatScreen(BaseScreen[None]):
         if self.view.question.display and not self.view.prompt.text:
             self.view.question.focus()
         self.controller.input_mode.store_soon()
-        self._prompt_size.typed()
-
-    @on(Suggestions.Clicked)
-    def _complete(self, event: Suggestions.Clicked) -> None:
-        self.view.prompt.choose(event.suggestion)
+        self.controller.reader.typed()
 
     # Other screens
 
@@ -323,9 +316,9 @@ class ChatScreen(BaseScreen[None]):
 
     def receive_events(self) -> None:
         """Show events of the worker from now on."""
-        handler = self.controller.renderer
-        self.event_queue.connect(lambda: self.call_later(self.event_queue.dispatch), handler, self._call_if_running)
-        self.event_queue.start()
+        queue = self.event_queue
+        queue.connect(lambda: self.call_later(queue.dispatch), self.controller.renderer, self._call_if_running)
+        queue.start()
 
     def _call_if_running(self, call: Callable[[], Awaitable[None]]) -> None:
         if self.app.is_running:

@@ -152,6 +152,10 @@ class ChatView(Vertical):
         if not self.messages.open_thoughts():
             self.hint.say("No answer here has reasoning.")
 
+    @on(Suggestions.Clicked)
+    def _complete(self, event: Suggestions.Clicked) -> None:
+        self.prompt.choose(event.suggestion)
+
     @work(exclusive=True, group="editor")
     async def action_editor(self) -> None:
         """Edit the prompt in the user's own editor."""
