@@ -71,11 +71,23 @@ def test_following_another_text_equals_a_new_index(a: list[int], b: list[int]) -
     assert len(reused) == len(b)
 
 
-def test_matches_with_the_same_continuation_add_support() -> None:
-    found = index(1, 2, 5, 6, 9, 1, 2, 5, 7, 8, 1, 2).continuation((), 2)
+@pytest.mark.parametrize(
+    ("texts", "tokens", "support"),
+    [
+        # Both continue with 5; the longer match with 7, the other with 6.
+        pytest.param([(1, 2, 5, 6, 9, 1, 2, 5, 7, 8, 1, 2)], (5, 7), (4, 1), id="matches vote with their lengths"),
+        pytest.param(
+            [(1, 2, 3, 9, 1, 2), (1, 2, 3, 4), (1, 2, 6)], (3, 9), (2 + 2 - 2, 2 + 1 - 2), id="other texts vote"
+        ),
+        pytest.param([(1, 2, 3, 9, 1, 2), (1, 2, 3)], (3, 9), (2 + 2, 3), id="a match at the end of its text"),
+    ],
+)
+def test_matches_vote_for_and_against_each_token(
+    texts: list[tuple[int, ...]], tokens: tuple[int, ...], support: tuple[float, ...]
+) -> None:
+    found = with_others(*texts).continuation((), 2)
 
-    assert found.tokens == (5, 7)
-    assert found.confidences == (4, 1), "both continue with 5; the longer match with 7, the other with 6"
+    assert (found.tokens, found.confidences) == (tokens, support)
 
 
 def test_a_long_match_is_found_before_many_short_ones() -> None:
@@ -122,13 +134,6 @@ def test_another_min_match_empties_the_index() -> None:
     assert reused.continuation((), 4).tokens == ()
 
 
-def test_of_equal_matches_the_own_text_wins_and_others_vote() -> None:
-    found = with_others((1, 2, 3, 9, 1, 2), (1, 2, 3, 4), (1, 2, 6)).continuation((), 2)
-
-    assert found.tokens == (3, 9)
-    assert found.confidences == (2 + 2 - 2, 2 + 1 - 2)
-
-
 def test_new_other_texts_replace_the_old_ones() -> None:
     other = with_others((1, 2, 3, 9, 1, 2), (1, 2, 6))
     other.set_other_texts([(5, 6, 7)])
@@ -136,7 +141,3 @@ def test_new_other_texts_replace_the_old_ones() -> None:
 
     assert other.continuation((), 8) == index(1, 2, 3, 9, 1, 2).continuation((), 8)
     assert other.continuation((5, 6), 8).tokens == (7,)
-
-
-def test_a_match_that_reaches_the_end_of_its_text_does_not_vote_against() -> None:
-    assert with_others((1, 2, 3, 9, 1, 2), (1, 2, 3)).continuation((), 2).confidences == (2 + 2, 3)

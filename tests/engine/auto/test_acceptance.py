@@ -17,13 +17,6 @@ from tests.bench.texts import accepted_by_support
 from tests.recordings import other_traces, texts, traces
 
 
-def test_a_new_table_returns_the_prior() -> None:
-    table = model_table()
-
-    assert table.probability(0.99, 0) == pytest.approx(CONFIDENCE_PRIOR[-2])
-    assert table.probability(0.1, 3) == pytest.approx(CONFIDENCE_PRIOR[0])
-
-
 def test_first_and_later_tokens_are_learned_separately() -> None:
     table = model_table()
     for _ in range(200):
@@ -78,10 +71,11 @@ def test_more_confidence_never_means_less_acceptance(labels: list[tuple[float, i
         assert all(0 < value < 1 for value in values)
 
 
-def test_more_support_means_more_acceptance() -> None:
-    table = ngram_table()
+def test_a_new_table_returns_the_prior() -> None:
+    model, ngram = model_table(), ngram_table()
 
-    assert table.probability(-2, 0) < table.probability(3, 0) < table.probability(8, 0) < table.probability(40, 0)
+    assert (model.probability(0.99, 0), model.probability(0.1, 3)) == (CONFIDENCE_PRIOR[-2], CONFIDENCE_PRIOR[0])
+    assert ngram.probability(-2, 0) < ngram.probability(3, 0) < ngram.probability(8, 0) < ngram.probability(40, 0)
 
 
 def test_the_support_prior_matches_the_recorded_texts() -> None:
@@ -92,27 +86,19 @@ def test_the_support_prior_matches_the_recorded_texts() -> None:
     assert [right / proposed for right, proposed in measured] == pytest.approx(SUPPORT_PRIOR, abs=0.03)
 
 
-def test_a_fully_accepted_draft_doubles_the_limit() -> None:
-    run_length = RunLength()
-    first = run_length.limit
-    run_length.observe_draft(first, [True] * first)
-
-    assert run_length.limit == 2 * first
-
-
-def test_a_partly_rejected_draft_shortens_the_limit() -> None:
-    run_length = RunLength()
-    run_length.observe_draft(16, [True] * 16)
-    run_length.observe_draft(20, [True, False])
-
-    assert 16 < run_length.limit < 32
-
-
-def test_tokens_that_were_not_verified_do_not_shorten_the_limit() -> None:
-    run_length = RunLength()
-    run_length.observe_draft(16, [True] * 16)
-    for _ in range(20):
+@pytest.mark.parametrize(
+    ("drafts", "limit"),
+    [
+        pytest.param([(8, [True] * 8)], 16, id="a fully accepted draft doubles it"),
+        pytest.param([(16, [True] * 16), (20, [True, False])], 29, id="a partly rejected one shortens it by a tenth"),
         # Two tokens were drafted and none submitted; the target's own token judges only the first.
-        run_length.observe_draft(2, [True])
+        pytest.param([(16, [True] * 16)] + [(2, [True])] * 20, 32, id="tokens that were not verified"),
+        pytest.param([(8, [False])] * 9, 8, id="the first limit is the least"),
+    ],
+)
+def test_the_limit_of_the_next_draft_follows_the_last_ones(drafts: list[tuple[int, list[bool]]], limit: int) -> None:
+    run_length = RunLength()
+    for n_drafted, judged in drafts:
+        run_length.observe_draft(n_drafted, judged)
 
-    assert run_length.limit == 32
+    assert run_length.limit == limit

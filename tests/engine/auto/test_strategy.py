@@ -1,6 +1,7 @@
 """The reasons of automatic drafting match its decisions."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
 from app.engine.interfaces import AnswerStart, StepResult
 from app.engine.ngram import NgramIndex
-from app.engine.sources import Source
+from app.engine.sources import RETRIED, Source
 from app.engine.types import NO_DRAFT, Draft
 from tests.engine.generating import ConstantDraft
 from tests.replay import chain
@@ -47,12 +48,47 @@ def run_step(strategy: AutomaticDrafting, text: list[int], *, accepted: bool) ->
     text.extend(tokens)
 
 
-@pytest.mark.parametrize("prompt", [PROMPT, PROMPT[:90] * 2], ids=["new", "repeating"])
-def test_without_a_draft_model_the_reason_is_about_n_grams(prompt: list[int]) -> None:
-    strategy = begun(automatic(statistics_of({1: 1000.0, 64: 64_000.0}), None, NgramIndex()), prompt)
-    assert strategy.propose(prompt, ROOM) == NO_DRAFT
+EXPENSIVE = {1: 1000.0, 64: 64_000.0}
 
-    assert strategy.status.reason == "no n-gram match"
+
+@pytest.mark.parametrize(
+    ("batch_ns", "n_unread", "changes", "prompt", "reason"),
+    [
+        pytest.param(EXPENSIVE, None, {}, PROMPT, "no n-gram match", id="new text"),
+        pytest.param(EXPENSIVE, None, {}, PROMPT[:90] * 2, "no n-gram match", id="repeating text"),
+        pytest.param(
+            CHEAP, None, {"blocked": True}, PROMPT, "recent drafts cost more than they gained", id="n-grams alone"
+        ),
+        pytest.param(
+            CHEAP,
+            198,
+            {"gain": 0.0},
+            PROMPT,
+            "draft model off: reading this text would cost more than drafts gain",
+            id="a prompt that is not worth reading",
+        ),
+        pytest.param(
+            CHEAP, 0, {}, PROMPT, "draft model off: it is still reading the text", id="an unread part of the answer"
+        ),
+        pytest.param(
+            CHEAP, 0, {"on": False}, PROMPT, f"draft model off: {RETRIED}", id="a model that lost is not reading"
+        ),
+    ],
+)
+def test_the_reason_of_a_step_without_a_draft(
+    batch_ns: dict[int, float], n_unread: int | None, changes: dict[str, Any], prompt: list[int], reason: str
+) -> None:
+    known = statistics_of(batch_ns)
+    known.gain = changes.get("gain")
+    drafter = ConstantDraft(unread=n_unread) if n_unread is not None else None
+    strategy = begun(automatic(known, drafter, NgramIndex()), prompt)
+    known.ledger.blocked, known.trial.on = changes.get("blocked", False), changes.get("on", True)
+    if n_unread is None:
+        assert strategy.propose(prompt, ROOM) == NO_DRAFT
+    elif not n_unread:
+        strategy.observe(StepResult(len(PROMPT) - 1, NO_DRAFT, tuple(range(3000, 3070)), 0, 1000, 0))
+
+    assert strategy.status.reason == reason
 
 
 def test_the_reason_without_any_source() -> None:
@@ -60,30 +96,6 @@ def test_the_reason_without_any_source() -> None:
     assert strategy.propose(PROMPT, ROOM) == NO_DRAFT
 
     assert strategy.status.reason == "no draft model, and n-gram is off"
-
-
-def test_the_reason_for_a_prompt_that_is_not_worth_reading() -> None:
-    known = statistics_of()
-    known.gain = 0.0
-    strategy = begun(automatic(known, ConstantDraft(unread=198), NgramIndex()))
-
-    assert strategy.status.reason == "draft model off: reading this text would cost more than drafts gain"
-
-
-def test_the_reason_for_an_unread_part_of_the_answer() -> None:
-    strategy = begun(automatic(statistics_of(), ConstantDraft(), NgramIndex()))
-    strategy.observe(StepResult(len(PROMPT) - 1, NO_DRAFT, tuple(range(3000, 3070)), 0, 1000, 0))
-
-    assert "still reading the text" in strategy.status.reason
-
-
-def test_a_model_that_lost_is_not_shown_to_be_reading() -> None:
-    known = statistics_of()
-    strategy = begun(automatic(known, ConstantDraft(), NgramIndex()))
-    known.trial.on = False
-    strategy.observe(StepResult(len(PROMPT) - 1, NO_DRAFT, tuple(range(3000, 3070)), 0, 1000, 0))
-
-    assert "no recent speedup; Tandem retries occasionally" in strategy.status.reason
 
 
 def test_the_acceptance_is_shown_after_enough_steps() -> None:
@@ -120,14 +132,6 @@ def test_a_draft_that_is_not_submitted_shows_so() -> None:
 
     assert draft == NO_DRAFT
     assert (strategy.status.source, strategy.status.reason) == ("model", "the draft was too unsure")
-
-
-def test_with_n_grams_alone_the_reason_names_no_draft_model() -> None:
-    known = statistics_of()
-    strategy = begun(automatic(known, None, NgramIndex()))
-    known.ledger.blocked = True
-
-    assert strategy.status.reason == "recent drafts cost more than they gained"
 
 
 def test_a_step_without_room_for_a_draft_keeps_the_reason() -> None:

@@ -65,6 +65,7 @@ QWEN = Vocabulary("<think>", "</think>", shown=True)
 SPELLED = Vocabulary()
 GEMMA = Vocabulary("<|channel>", "<channel|>")
 KIMI = Vocabulary("<|open|>", "<|close|>", "<|sep|>")
+OPENED, CLOSED = ("<|open|>", "response", "<|sep|>"), ("<|close|>", "response", "<|sep|>")
 MUSE = Vocabulary("<|start|>", "<|message|>", "<|eom|>")
 XML = "Send <response>yes</response>"
 
@@ -110,6 +111,33 @@ XML = "Send <response>yes</response>"
         (SPELLED, HUNYUAN, ("<think>\nHm.\n</think>\n<answer>\nHi\n</answer>",), "Hm.\n", "Hi\n"),
         (SPELLED, HUNYUAN, ("<think>\n\n</think>\n<answer>\nHi\n</answer>",), "", "Hi\n"),
         (SPELLED, HUNYUAN, ("Hi",), "", "Hi"),
+        # An answer without its mark, and a header alone.
+        (HARMONY, CHANNELS, ("<|channel|>", "final", "The answer is 42"), "", "<|channel|>finalThe answer is 42"),
+        (HARMONY, CHANNELS, ("<|channel|>", "final", "42"), "", "<|channel|>final42"),
+        (HARMONY, CHANNELS, ("<|channel|>", "final", "Yes", "<|end|>", *FINAL, "No"), "", "<|channel|>finalYes\n\nNo"),
+        (
+            HARMONY,
+            CHANNELS,
+            ("<|channel|>", "final\nYes, it is", *FINAL, "No"),
+            "",
+            "<|channel|>final\nYes, it is\n\nNo",
+        ),
+        (GEMMA, CHANNEL_TAGS, ("<|channel>", "final\nHi there"), "", "final\nHi there"),
+        (GEMMA, CHANNEL_TAGS, ("<|channel>", "final\nHi there", "<channel|>", "Yes"), "", "final\nHi there\n\nYes"),
+        (MUSE, RECIPIENTS, (" to=user", "Hi"), "", " to=userHi"),
+        (HARMONY, CHANNELS, ("<|channel|>", "commentary to=a.tool in json", "<|message|>", "{}"), "", "{}"),
+        (COHERE, COMMAND, ("<|END_RESPONSE|>", "\n", "<|START_RESPONSE|>", "Hi"), "", "Hi"),
+        (COHERE, COMMAND, ("<|END_RESPONSE|>", "Hi", "<|START_RESPONSE|>", "there"), "", "Hi\n\nthere"),
+        (HARMONY, CHANNELS, ("<|channel|>", "final"), "", ""),
+        (MUSE, RECIPIENTS, (" to=user",), "", ""),
+        (GEMMA, CHANNEL_TAGS, ("<|channel>",), "", ""),
+        (
+            KIMI,
+            SECTIONS,
+            ("<|open|>", "response", "<|sep|>", "Hi", *("<|close|>", "response", "<|sep|>"), "<|close|>", "message"),
+            "",
+            "Hi",
+        ),
         # An end mark alone, as some models write it without reasoning.
         (QWEN, THINK, ("</think>", "\n\nHi"), "", "Hi"),
         (
@@ -174,37 +202,6 @@ def test_an_end_mark_in_text_form_counts_only_at_the_end(part: AnswerPart, after
     begin = "<response>" if part is AnswerPart.START else ""
     shown = SPELLED.read(GRANITE, f"{begin}{XML}{after}", part=part)
     assert shown == ("", XML.removesuffix("</response>") if after in ("", "\n") else XML + after)
-
-
-@pytest.mark.parametrize(
-    ("vocabulary", "markup", "parts", "text"),
-    [
-        (HARMONY, CHANNELS, ("<|channel|>", "final", "The answer is 42"), "<|channel|>finalThe answer is 42"),
-        (HARMONY, CHANNELS, ("<|channel|>", "final", "42"), "<|channel|>final42"),
-        (HARMONY, CHANNELS, ("<|channel|>", "final", "Yes", "<|end|>", *FINAL, "No"), "<|channel|>finalYes\n\nNo"),
-        (HARMONY, CHANNELS, ("<|channel|>", "final\nYes, it is", *FINAL, "No"), "<|channel|>final\nYes, it is\n\nNo"),
-        (GEMMA, CHANNEL_TAGS, ("<|channel>", "final\nHi there"), "final\nHi there"),
-        (GEMMA, CHANNEL_TAGS, ("<|channel>", "final\nHi there", "<channel|>", "Yes"), "final\nHi there\n\nYes"),
-        (MUSE, RECIPIENTS, (" to=user", "Hi"), " to=userHi"),
-        (HARMONY, CHANNELS, ("<|channel|>", "commentary to=a.tool in json", "<|message|>", "{}"), "{}"),
-        (COHERE, COMMAND, ("<|END_RESPONSE|>", "\n", "<|START_RESPONSE|>", "Hi"), "Hi"),
-        (COHERE, COMMAND, ("<|END_RESPONSE|>", "Hi", "<|START_RESPONSE|>", "there"), "Hi\n\nthere"),
-        # A header alone.
-        (HARMONY, CHANNELS, ("<|channel|>", "final"), ""),
-        (MUSE, RECIPIENTS, (" to=user",), ""),
-        (GEMMA, CHANNEL_TAGS, ("<|channel>",), ""),
-        (
-            KIMI,
-            SECTIONS,
-            ("<|open|>", "response", "<|sep|>", "Hi", *("<|close|>", "response", "<|sep|>"), "<|close|>", "message"),
-            "Hi",
-        ),
-    ],
-)
-def test_an_answer_without_its_mark_is_shown(
-    vocabulary: Vocabulary, markup: ReasoningMarkup, parts: tuple[str, ...], text: str
-) -> None:
-    assert vocabulary.read(markup, *parts) == ("", text)
 
 
 @pytest.mark.parametrize(
