@@ -53,43 +53,22 @@ class Conversations:
         return n_cached
 
 
-def test_a_conversation_that_comes_back_is_not_read_again() -> None:
-    chats = Conversations(10 * _STATE)
-    chats.read(A)
-    chats.read(B)
-    assert chats.read([*A, 9, 9]) == len(A)
-    assert chats.read([*B, 9, 9]) == len(B)
-
-
-def test_without_memory_nothing_is_saved() -> None:
-    chats = Conversations(0)
-    chats.read(A)
-    chats.read(B)
-    assert chats.read([*A, 9]) == 0
-
-
-def test_the_oldest_state_is_dropped_first() -> None:
-    chats = Conversations(_STATE)
-    chats.read(A)
-    chats.read(B)
-    chats.read(C)
-    assert chats.prompt_cache.n_bytes <= _STATE
-    assert chats.read([*B, 9]) == len(B)
-    assert chats.read([*A, 9]) == 0
-
-
-def test_a_state_replaces_those_that_it_continues() -> None:
-    chats = Conversations(10 * _STATE)
-    for prompt in (A, B, [*A, *C], B):
-        chats.read(prompt)
-    assert chats.prompt_cache.n_bytes == len(A) + len(C)
-
-
-def test_an_edit_of_the_last_message_saves_no_copy() -> None:
-    chats = Conversations(10 * _STATE)
-    chats.read([*A, *A, 1, 2, 3, 4])
-    chats.read([*A, *A, 5, 6])
-    assert chats.prompt_cache.n_bytes == 0
+@pytest.mark.parametrize(
+    ("budget", "prompts", "n_reused", "n_bytes"),
+    [
+        pytest.param(10 * _STATE, [A, B, [*A, 9, 9], [*B, 9, 9]], [len(A), len(B)], None, id="comes back"),
+        pytest.param(0, [A, B, [*A, 9]], [0], 0, id="no memory"),
+        pytest.param(_STATE, [A, B, C, [*B, 9], [*A, 9]], [len(B), 0], 0, id="the oldest is dropped first"),
+        pytest.param(10 * _STATE, [A, B, [*A, *C], B], [len(B) - 1], len(A) + len(C), id="replaces what it continues"),
+        pytest.param(10 * _STATE, [[*A, *A, 1, 2, 3, 4], [*A, *A, 5, 6]], [2 * len(A)], 0, id="a small edit"),
+    ],
+)
+def test_a_conversation_that_comes_back_is_not_read_again(
+    budget: int, prompts: list[list[int]], n_reused: list[int], n_bytes: int | None
+) -> None:
+    chats = Conversations(budget)
+    assert [chats.read(prompt) for prompt in prompts][-len(n_reused) :] == n_reused
+    assert n_bytes is None or chats.prompt_cache.n_bytes == n_bytes
 
 
 def test_the_draft_model_is_saved_and_restored_with_the_target() -> None:
