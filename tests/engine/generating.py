@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from app.engine.cache import TokenCache
 from app.engine.draft_model import ModelDrafter
@@ -49,7 +50,9 @@ class Bench:
         max_tokens: int | None = 20,
         ends: Callable[[int, Source | None], FinishReason | None] = lambda token, origin: None,
         cancelled: Callable[[], bool] = lambda: False,
+        **more: Any,
     ) -> list[int]:
+        """Run an answer; `more` are fields of its `Request`."""
         self.last = self.generator()
         self.events, self.emitted = [], []
 
@@ -57,7 +60,8 @@ class Bench:
             self.emitted.append((token, origin))
             return ends(token, origin)
 
-        self.events.extend(self.last.run(Request(prompt, lambda t: t == END, max_tokens, observe, Controls(cancelled))))
+        request = Request(prompt, lambda t: t == END, max_tokens, observe, Controls(cancelled), **more)
+        self.events.extend(self.last.run(request))
         return [token for token, _ in self.emitted]
 
     @property

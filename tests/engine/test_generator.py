@@ -11,7 +11,7 @@ from app.engine.cache import TokenCache
 from app.engine.events import DraftLost, GenerationEvent, PromptProgress, Step
 from app.engine.fixed import NoDrafting
 from app.engine.generator import Generator, Request, verify
-from app.engine.interfaces import AnswerStart, Cancelled, Controls
+from app.engine.interfaces import AnswerStart, Cancelled
 from app.engine.sources import Source
 from app.engine.types import Draft, DraftParams, FinishReason
 from tests.engine.generating import PROMPT, Bench, undrafted
@@ -277,77 +277,44 @@ class TestProgressAndCancel:
         bench.run(prompt=list(range(1, 41)), max_tokens=2)
 
         progress = [(e.drafting, e.done, e.total) for e in bench.events if isinstance(e, PromptProgress)]
-        assert progress == [
-            (False, 0, 40),
-            (False, 16, 40),
-            (False, 32, 40),
-            (False, 40, 40),
-            (True, 0, 41),
-            (True, 16, 41),
-            (True, 32, 41),
-            (True, 40, 41),
-        ]
+        done = (0, 16, 32, 40)
+        assert progress == [(False, n, 40) for n in done] + [(True, n, 41) for n in done]
 
     @pytest.mark.parametrize(("n_prompt", "sizes"), [(40, [16, 13, 8, 2, 1]), (12, [1, 8, 2, 1]), (11, [11])])
     def test_the_end_of_a_prompt_is_read_in_timed_batches(self, n_prompt: int, sizes: list[int]) -> None:
         bench, prompt, timed = Bench(FakeModel(mixing(1))), list(range(1, n_prompt + 1)), []
-        request = Request(
-            prompt,
-            lambda t: t == END,
-            max_tokens=6,
-            observe=lambda token, origin: None,
-            probes=(8, 2, 1),
-            on_probe=lambda size, ns: timed.append((size, ns)),
-        )
-        steps = [event for event in bench.generator().run(request) if isinstance(event, Step)]
+        text = bench.run(prompt, 6, probes=(8, 2, 1), on_probe=lambda size, ns: timed.append((size, ns)))
 
         assert [len(batch) for batch in bench.target.batches][: len(sizes)] == sizes
         assert timed == ([(8, 1000), (2, 1000), (1, 1000)] if n_prompt > 11 else [])
-        assert steps[-1].stats.prompt_n == n_prompt
-        assert [token for step in steps for token in step.tokens] == undrafted(mixing(1), prompt, 6)
+        assert bench.steps[-1].stats.prompt_n == n_prompt
+        assert text == undrafted(mixing(1), prompt, 6)
 
-    def test_a_cancel_between_timed_batches_keeps_the_evaluated_tokens(self) -> None:
-        bench, timed = Bench(FakeModel(mixing(1))), list[int]()
-        request = Request(
-            list(range(1, 41)),
-            lambda t: t == END,
-            max_tokens=6,
-            observe=lambda token, origin: None,
-            controls=Controls(lambda: bool(timed)),
-            probes=(8, 2, 1),
-            on_probe=lambda size, ns: timed.append(size),
-        )
-        generator = bench.generator()
-        list(generator.run(request))
+    @pytest.mark.parametrize(
+        ("n_batches", "fail_at", "probes", "n_kept"),
+        [
+            pytest.param(2, 0, (), 32, id="between chunks"),
+            # The model counts the tokens.
+            pytest.param(99, 2, (), 24, id="inside a chunk"),
+            pytest.param(3, 0, (8, 2, 1), 37, id="between timed batches"),
+        ],
+    )
+    def test_a_cancel_keeps_the_evaluated_tokens(
+        self, n_batches: int, fail_at: int, probes: tuple[int, ...], n_kept: int
+    ) -> None:
+        bench, prompt = Bench(FakeModel(mixing(1), n_batch=16)), list(range(1, 41))
+        target = bench.target
+        target.fail_at, target.fail_with = fail_at, INTERRUPTED
 
-        assert generator.finish is FinishReason.CANCELLED
-        assert len(bench.cache) == 37
-
-    def test_a_cancel_between_chunks_keeps_the_evaluated_tokens(self) -> None:
-        bench = Bench(FakeModel(mixing(1), n_batch=16))
-        answers = iter([False, False, True])
-
-        assert bench.run(prompt=list(range(1, 41)), cancelled=lambda: next(answers)) == []
+        assert bench.run(prompt, cancelled=lambda: len(target.batches) >= n_batches, probes=probes) == []
         assert bench.last.finish is FinishReason.CANCELLED
-        assert len(bench.cache) == 32
+        assert list(bench.cache.tokens) == target.cells == prompt[:n_kept]
 
-        bench.run(prompt=list(range(1, 41)), max_tokens=1)
-        assert bench.last.stats.cache_n == 32
-
-    def test_after_a_cancel_inside_a_chunk_the_model_counts_the_tokens(self) -> None:
-        target = FakeModel(mixing(1), n_batch=16)
-        target.fail_at, target.fail_with = 2, INTERRUPTED
-        bench = Bench(target)
-
-        bench.run(prompt=list(range(1, 41)))
-
-        assert bench.last.finish is FinishReason.CANCELLED
-        assert list(bench.cache.tokens) == target.cells == list(range(1, 25))
+        bench.run(prompt, max_tokens=1)
+        assert bench.last.stats.cache_n == n_kept
 
     def test_a_cancel_keeps_the_text_so_far(self) -> None:
         bench = Bench(FakeModel(mixing(1)), FakeModel(mixing(1)), DraftParams(3, 0, 0.0))
-        text: list[int] = []
-
         text = bench.run(cancelled=lambda: len(bench.emitted) >= 5)
 
         assert text == undrafted(mixing(1))[:5]
