@@ -84,17 +84,6 @@ def acceptance(n_accepted: float, n_drafted: float) -> str:
     return f"{n_accepted / n_drafted:.0%}"
 
 
-def accepted(n_accepted: float, n_drafted: float) -> str:
-    """Return "78% accepted"; see `acceptance`."""
-    return f"{acceptance(n_accepted, n_drafted)} accepted"
-
-
-def drafted_by(drafter: Source, share: float) -> str:
-    """Return the sources of the submitted drafts, given the share of their tokens that the drafter proposed."""
-    names = [drafter.label] * (share > 0) + [Source.NGRAM.label] * (share < 1)
-    return " and ".join(names)
-
-
 def drafting_now(status: DraftingStatus) -> tuple[str, str]:
     """Return the source of the latest step, "paused" or "no draft", and the reason in at most `BRIEF` characters."""
     off = next((prefix for prefix in (*_OFF, f"{PAUSED}: ") if status.reason.startswith(prefix)), "")

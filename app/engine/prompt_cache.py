@@ -36,6 +36,12 @@ class SavedPrompt:
     def n_bytes(self) -> int:
         return self.target.n_bytes + (self.draft.n_bytes if self.draft is not None else 0)
 
+    def restore(self, target: TokenCache, draft: TokenCache | None) -> None:
+        """Restore the caches."""
+        target.restore(self.target)
+        if draft is not None and self.draft is not None:
+            draft.restore(self.draft)
+
 
 class StateStore(Protocol):
     """Saved states on disk. No method raises for an error of the disk."""
@@ -78,9 +84,7 @@ class PromptCache:
         if len(target) - n_shared >= max(FEWEST, _LOST_SHARE * len(target)):
             self._keep(target, draft)
         if found is not None:
-            target.restore(found.target)
-            if draft is not None and found.draft is not None:
-                draft.restore(found.draft)
+            found.restore(target, draft)
         self._name = name
 
     @contextmanager
@@ -96,9 +100,7 @@ class PromptCache:
             self.prepare(target, draft, (), self._name)
         yield
         if copied is not None:
-            target.restore(copied.target)
-            if draft is not None and copied.draft is not None:
-                draft.restore(copied.draft)
+            copied.restore(target, draft)
 
     def write_soon(self) -> None:
         """Write states to disk in the background, after an answer."""

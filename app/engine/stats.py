@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import repeat, zip_longest
 from typing import Any
 
-from app.engine.drafting_report import FEWEST_DRAFTED, Speedup, accepted, drafted_by, rate
+from app.engine.drafting_report import FEWEST_DRAFTED, Speedup, acceptance, rate
 from app.engine.sources import Source, drafter_of
 
 FEWEST_READ = 16
@@ -258,12 +258,14 @@ class GenerationStats:
     @property
     def accepted(self) -> str:
         """Return the acceptance as shown, "78% accepted"; empty if nothing was drafted."""
-        return accepted(self.draft_n_accepted, self.draft_n) if self.draft_n else ""
+        return f"{acceptance(self.draft_n_accepted, self.draft_n)} accepted" if self.draft_n else ""
 
     @property
     def drafted_by(self) -> str:
         """Return the sources of the drafts; empty if unknown."""
-        return drafted_by(self.source, self.model_share) if self.model_share is not None else ""
+        share = self.model_share
+        names = [self.source.label] * bool(share) + [Source.NGRAM.label] * (share is not None and share < 1)
+        return " and ".join(names)
 
     def __str__(self) -> str:
         """Return the most important numbers in one line."""

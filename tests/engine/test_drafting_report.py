@@ -14,7 +14,7 @@ from app.engine.drafting_report import (
     BRIEF,
     FEWEST_DRAFTED,
     Speedup,
-    accepted,
+    acceptance,
     drafting_now,
     rate,
     rate_range,
@@ -110,8 +110,8 @@ def test_two_speeds_that_differ_are_a_range() -> None:
 
 
 def test_the_acceptance_of_few_drafted_tokens_is_a_count() -> None:
-    assert accepted(3, 3) == "3 of 3 accepted"
-    assert accepted(390, 500) == "78% accepted"
+    assert acceptance(3, 3) == "3 of 3"
+    assert acceptance(390, 500) == "78%"
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ from operator import mul
 from app.engine.auto.acceptance import AcceptanceTable
 from app.engine.draft_source import DraftSource
 from app.engine.interfaces import IsEnd
-from app.engine.sources import Source
-from app.engine.types import Draft
+from app.engine.types import NO_DRAFT, Draft
 
 
 @dataclass(slots=True)
@@ -19,17 +18,13 @@ class PendingDraft:
     """The draft of one step under construction.
 
     Attributes:
-        tokens: The tokens so far.
+        draft: The tokens so far.
         products: For each token, the probability that it and all before it are accepted.
-        confidences: For each token, the value of its source.
-        sources: For each token, its source.
         ends: Whether the last token ends the answer.
     """
 
-    tokens: list[int] = field(default_factory=list)
+    draft: Draft = NO_DRAFT
     products: list[float] = field(default_factory=list)
-    confidences: list[float] = field(default_factory=list)
-    sources: list[Source] = field(default_factory=list)
     ends: bool = False
 
     @property
@@ -48,17 +43,11 @@ class PendingDraft:
     def extend(self, draft: Draft, table: AcceptanceTable, is_end: IsEnd) -> None:
         """Append the draft of a free source, up to a token that ends the answer."""
         n = next((n for n, token in enumerate(draft.tokens, start=1) if is_end(token)), 0)
-        self.ends, n = n > 0, n or len(draft)
-        confidences = draft.confidences[:n]
-        probabilities = table.probabilities(confidences, len(self.tokens))
+        self.ends, more, mine = n > 0, draft.first(n or len(draft)), self.draft
+        probabilities = table.probabilities(more.confidences, len(mine))
         self.products += islice(accumulate(probabilities, mul, initial=self.survival), 1, None)
-        self.tokens += draft.tokens[:n]
-        self.confidences += confidences
-        self.sources += draft.sources[:n]
-
-    def first(self, n: int) -> Draft:
-        """Return the first `n` tokens as a draft."""
-        return Draft(tuple(self.tokens[:n]), tuple(self.confidences[:n]), tuple(self.sources[:n]))
+        tokens, confidences = mine.tokens + more.tokens, mine.confidences + more.confidences
+        self.draft = Draft(tokens, confidences, mine.sources + more.sources)
 
 
 @dataclass(slots=True)

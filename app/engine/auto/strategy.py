@@ -133,7 +133,7 @@ class AutomaticDrafting(Strategy):
             value, n = rule.best_submission(attempt.proposal.gains)
             attempt.expected = value - rule.rate * self._drafting_ns(n_past)
             attempt.expected -= 1.0 - rule.rate * self.statistics.costs.target_ns(1, n_past)
-        return attempt.proposal.first(n)
+        return attempt.proposal.draft.first(n)
 
     def _weigh_found(self, rule: Rule) -> tuple[float, int]:
         """Take the most valuable draft of a free source; return its value and the length to submit."""
@@ -162,19 +162,16 @@ class AutomaticDrafting(Strategy):
         def judge(depth: int, confidence: float) -> Verdict:
             probability = table.probability(confidence, depth)
             proposal.products.append(proposal.survival * probability)
-            proposal.confidences.append(confidence)
-            proposal.sources.append(kind)
             further = rule.best_lookahead(proposal.products, run_length.survival, most)
             return Verdict.TAKE if further > rule.best_submission(proposal.products)[0] else Verdict.LAST
 
-        draft = self._drafter.draft(sequence, most, judge)
-        proposal.tokens = list(draft.tokens)
+        proposal.draft = draft = self._drafter.draft(sequence, most, judge)
         proposal.ends = len(draft) > 0 and self._is_end(draft.tokens[-1])
         attempt.n_drafted = len(draft)
         self.statistics.costs.observe_draft(len(draft), len(sequence) - 1, self._clock() - caught_up)
         for source in self._free:
-            if len(proposal.tokens) < limit and not proposal.ends:
-                further = source.draft([*sequence, *proposal.tokens], limit - len(proposal.tokens), _take)
+            if len(proposal.draft) < limit and not proposal.ends:
+                further = source.draft([*sequence, *proposal.draft.tokens], limit - len(proposal.draft), _take)
                 proposal.extend(further, self.statistics.table(source.kind), self._is_end)
 
     def _drafting_ns(self, n_past: int) -> float:
@@ -246,7 +243,7 @@ class AutomaticDrafting(Strategy):
 
     def _learn_acceptance(self, result: StepResult) -> None:
         """Learn which drafted tokens the target chose, up to the first that it did not."""
-        proposal = self._attempt.proposal
+        proposal = self._attempt.proposal.draft
         labels: list[tuple[float, int, bool]] = []
         # After a step whose tokens were all predicted, the next token follows an accepted one.
         follows_accepted, self._all_predicted = self._all_predicted, False
