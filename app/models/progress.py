@@ -157,8 +157,8 @@ def speed(bytes_per_s: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Format a duration such as "1 h 5 min"."""
+    """Format a duration such as "1 h 5 min" or "2 min"."""
     minutes, rest = divmod(round(seconds), 60)
     if minutes >= 60:
         return f"{minutes // 60} h {minutes % 60} min"
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+    return " ".join([f"{minutes} min"] * (minutes > 0) + [f"{rest} s"] * (rest > 0 or not minutes))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import wait
 from contextlib import contextmanager
@@ -31,7 +30,7 @@ from app.core.errors import (
 from app.core.program import in_background
 from app.models.hub import check_named, hub_address, named_by, offline_by
 from app.models.hub.cache import disk_error
-from app.models.progress import Watcher
+from app.models.progress import Watcher, duration
 
 T = TypeVar("T")
 
@@ -90,20 +89,14 @@ class Retries:
             left_s, attempts = self._deadline - monotonic(), _LOOKUP_ATTEMPTS
         seconds = error.after_s if error.after_s is not None else min(_LONGEST_WAIT_S, 2.0 ** (self._failures - 1))
         if self._answers >= attempts or seconds > left_s:
-            again = f"Try again{_in_words(error.after_s or 0.0)} to continue."
-            raise HubError(error.message, f"{error.hint} {again}".strip()) from error
+            when = f" in {duration(error.after_s)}" if error.after_s is not None and error.after_s >= 1 else ""
+            raise HubError(error.message, f"{error.hint} Try again{when} to continue.".strip()) from error
         self._waited_s += seconds
         while seconds > 0:
             self._watcher.waiting(error.message, seconds)
             self._watcher.pause(min(_TICK_S, seconds))
             seconds -= _TICK_S
         self._watcher.waiting("", 0)
-
-
-def _in_words(seconds: float) -> str:
-    if seconds < 1:
-        return ""
-    return f" in {math.ceil(seconds)} s" if seconds < 60 else f" in {math.ceil(seconds / 60)} min"
 
 
 def interruptible_lookup(ask: Callable[[], T], watcher: Watcher, seconds: float) -> T:
