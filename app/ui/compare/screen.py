@@ -28,7 +28,7 @@ from app.ui.key_names import key
 from app.ui.text import percent
 from app.ui.transcript.endings import in_keys
 from app.ui.widgets.header import HeaderLine
-from app.ui.widgets.rows_view import n_leading
+from app.ui.widgets.row_canvas import n_leading
 from app.worker.events import Event, Failed, JobEnded, JobProgressed, LoadProgress, Measuring
 from app.worker.request import AnswerRequest
 

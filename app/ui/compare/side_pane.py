@@ -26,7 +26,7 @@ from app.ui.transcript.message import Item
 from app.ui.transcript.message_part import QUIET, MessagePart
 from app.ui.transcript.parts import MarkdownPart
 from app.ui.transcript.scroll import LineScroll
-from app.ui.widgets.rows_view import typed_rows
+from app.ui.widgets.row_canvas import typed_rows
 
 _TITLE_COLUMNS = 23
 _FIGURE_COLUMNS = ((11, ""), (16, "$draft"), (12, "$quiet"), (20, "$quiet"), (16, "$quiet"))

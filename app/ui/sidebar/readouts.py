@@ -18,7 +18,7 @@ from app.engine.types import DraftingStatus
 from app.session.state import DraftState
 from app.ui.event_queue import FrequentEvent
 from app.ui.text import NONE, percent, sparkline, tokens
-from app.ui.widgets.rows_view import RowCanvas, draw_soon
+from app.ui.widgets.row_canvas import RowCanvas, draw_soon
 from app.worker.events import LoadProgress, Measuring
 
 _WINDOW_NS = 2_000_000_000

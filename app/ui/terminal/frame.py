@@ -19,7 +19,7 @@ from textual.app import App
 from textual.geometry import Offset, Region
 from textual.strip import Strip
 
-from app.ui.widgets.rows_view import n_leading
+from app.ui.widgets.row_canvas import n_leading
 
 Run = tuple[str, str, str | None]
 """Text in one style: its SGR parameters and its link."""

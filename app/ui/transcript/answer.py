@@ -18,7 +18,7 @@ from app.ui.transcript.endings import in_keys, remark_on
 from app.ui.transcript.message import MessageItem, error_parts
 from app.ui.transcript.message_part import QUIET, MessagePart, Painter
 from app.ui.transcript.parts import Folding, MarkdownPart, Reasoning, TokenPart
-from app.ui.widgets.rows_view import typed_rows
+from app.ui.widgets.row_canvas import typed_rows
 
 
 class AnswerMessage(MessageItem):

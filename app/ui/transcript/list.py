@@ -20,7 +20,7 @@ from app.ui.reading.rows import Row
 from app.ui.reading.token_rows import COLORLESS, STYLES, TokenStyles
 from app.ui.transcript.answer import AnswerMessage
 from app.ui.transcript.endings import remark_on
-from app.ui.transcript.message import Item, MessageItem, ToolMessage, UserMessage, error_item, notice
+from app.ui.transcript.message import Item, MessageItem, ToolMessage, UserMessage, error_parts, notice
 from app.ui.transcript.message_part import QUIET, MessagePart, Painter
 from app.ui.transcript.navigation import MessageNavigation
 from app.ui.transcript.parts import BriefRow, TokenPart
@@ -215,7 +215,7 @@ class MessageList(MessageNavigation):
 
     def fail(self, error: AppError) -> None:
         """Show an error that belongs to no answer."""
-        self._insert(error_item(self.paint, error))
+        self._insert(Item(error_parts(self.paint, error)))
 
     def _insert(self, item: Item, before: Item | None = None) -> None:
         self.items.insert(self.items.index(before) if before is not None else len(self.items), item)

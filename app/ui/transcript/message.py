@@ -20,7 +20,7 @@ from app.ui.reading.rows import Row
 from app.ui.transcript.message_part import QUIET, MessagePart, Painter
 from app.ui.transcript.parts import BriefRow, Folding, folded_attachment, folded_result, folded_summary
 from app.ui.transcript.preview import PicturePreview
-from app.ui.widgets.rows_view import typed_rows
+from app.ui.widgets.row_canvas import typed_rows
 
 _GAP = "   "
 _MAX_GUESSED_LINES = 400
@@ -75,11 +75,6 @@ class Item:
 def notice(paint: Painter, text: str) -> Item:
     """Return a notice."""
     return Item([MessagePart(paint, typed_rows(printable(for_chat(text))), style=QUIET, n_below=1)], is_notice=True)
-
-
-def error_item(paint: Painter, error: AppError) -> Item:
-    """Return an error that belongs to no answer."""
-    return Item(error_parts(paint, error))
 
 
 def error_parts(paint: Painter, error: AppError) -> list[MessagePart]:

@@ -13,8 +13,8 @@ from textual.selection import Selection
 from textual.strip import Strip
 
 from app.ui.reading.rows import NOTHING, Line, Row
+from app.ui.widgets.row_canvas import n_leading
 from app.ui.widgets.row_layout import RowLayout
-from app.ui.widgets.rows_view import n_leading
 
 Painter: TypeAlias = "Callable[[MessagePart, int, Line, int], Strip]"
 """Draws a line of the row with a number, at a width."""

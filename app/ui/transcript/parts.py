@@ -18,7 +18,7 @@ from app.ui.reading.rows import NOTHING, CodeStart, Line, Row
 from app.ui.reading.token_rows import LINE_END, Run, TokenDocument, TokenStyles
 from app.ui.text import size
 from app.ui.transcript.message_part import QUIET, MessagePart, Painter
-from app.ui.widgets.rows_view import n_leading, typed_rows
+from app.ui.widgets.row_canvas import n_leading, typed_rows
 
 _MARKED_BAR_STYLE = "bold $foreground"
 """Style of the bar of the marked code block."""

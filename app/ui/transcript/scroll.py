@@ -21,7 +21,7 @@ from app.ui.text import CHOSEN_BAR
 from app.ui.transcript.answer import AnswerMessage
 from app.ui.transcript.message import Item, MessageItem
 from app.ui.transcript.message_part import QUIET, MessagePart
-from app.ui.widgets.rows_view import RowCanvas, draw_soon
+from app.ui.widgets.row_canvas import RowCanvas, draw_soon
 
 _AHEAD, _FAR = 1, 2
 """Heights of the view above and below it in which every message is laid out, and beyond which none stays chosen."""

@@ -1,11 +1,11 @@
-"""Selectable rows of text: only visible lines that changed are drawn."""
+"""A canvas for rows of text that can be selected: only visible lines that changed are drawn."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 from pickle import dumps
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from rich.color import ColorSystem
 from rich.segment import Segment
@@ -26,22 +26,14 @@ def n_leading(matches: Iterable[bool]) -> int:
     return sum(1 for _ in takewhile(bool, matches))
 
 
-@runtime_checkable
-class SoonDrawing(Protocol):
-    """A compositor that draws without messages."""
-
-    def draw_soon(self, widget: Widget, *regions: Region, scrolled: int = 0) -> None:
-        """Draw parts of a widget in the next turn of the event loop."""
-
-
 def draw_soon(widget: Widget, *regions: Region, scrolled: int = 0) -> None:
-    """Draw parts of a widget, without the five messages that `refresh` takes where that is possible.
+    """Draw parts of a widget, without the five messages that `refresh` takes where the compositor can do so.
 
     `scrolled` is the number of lines that everything else in it has moved up.
     """
-    compositor = widget.screen._compositor if widget.is_attached else None
-    if isinstance(compositor, SoonDrawing):
-        compositor.draw_soon(widget, *regions, scrolled=scrolled)
+    soon = getattr(widget.screen._compositor, "draw_soon", None) if widget.is_attached else None
+    if soon is not None:
+        soon(widget, *regions, scrolled=scrolled)
     else:
         widget.refresh(*(() if scrolled else regions))
 
