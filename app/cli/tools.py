@@ -2,6 +2,7 @@
 
 import queue
 from collections.abc import Sequence
+from itertools import chain
 
 from app.cli.output import HANG, print_result, status
 from app.cli.setting_flags import in_flags
@@ -13,7 +14,7 @@ from app.core.units import counted
 from app.session.permissions import Permissions
 from app.settings.mcp_file import McpServer, chosen_servers, read_servers
 from app.settings.table import nearest
-from app.worker.events import ToolReturned, ToolsListed, tool_key
+from app.worker.events import ToolReturned, ToolsListed
 from app.worker.tool_servers import ToolServers
 
 _EXAMPLE = (
@@ -23,7 +24,7 @@ _EXAMPLE = (
 
 def list_tools(*, as_json: bool = False) -> int:
     """Print the servers; secrets of a server, which its arguments may hold too, are not shown."""
-    servers, always = _servers(), _permissions().always
+    servers, always = _servers(), Permissions(allowed_tools_file()).always
     width, lines = max(len(server.name) for server in servers), []
     for server in servers:
         how = server.fault or server.address or f"{server.command} ({counted(len(server.args), 'argument')})"
@@ -48,27 +49,27 @@ def list_tools(*, as_json: bool = False) -> int:
 
 def revoke_tools(names: Sequence[str], *, as_json: bool = False) -> int:
     """Ask again before tools run; a name is a tool, SERVER/TOOL, or a server with all its tools."""
-    permissions = _permissions()
-    named = {
-        name: {
-            key
-            for key in permissions.always
-            if name in (key, key.replace("%2F", "/"), key.partition("/")[2]) or key.startswith(tool_key(name, ""))
-        }
-        for name in names
-    }
-    unknown = next((name for name, keys in named.items() if not keys), None)
-    if unknown is not None:
-        listed = ", ".join(map(printable, permissions.always)) or "none"
-        near = nearest(unknown, [*permissions.always, *(key.partition("/")[2] for key in permissions.always)])
-        raise UsageError(
-            f'No tool of "{printable(unknown)}" runs without a question.{near}', f"Those that do: {listed}."
-        )
-    gone = [key for key in permissions.always if any(key in keys for keys in named.values())]
+    permissions = Permissions(allowed_tools_file())
+    names_by_key = {key: _names_of(key) for key in permissions.always}
+    for name in names:
+        if not any(name in known for known in names_by_key.values()):
+            listed = ", ".join(map(printable, names_by_key)) or "none"
+            near = nearest(name, chain.from_iterable(names_by_key.values()))
+            raise UsageError(
+                f'No tool of "{printable(name)}" runs without a question.{near}', f"Those that do: {listed}."
+            )
+    gone = [key for key, known in names_by_key.items() if not known.isdisjoint(names)]
     permissions.revoke(gone)
     lines = (printable(f"Tandem asks again before {key} runs.") for key in gone)
     print_result({"revoked": gone}, lines, as_json=as_json)
     return 0
+
+
+def _names_of(key: str) -> set[str]:
+    """Return the names under which a tool can be revoked: its own, its server's, and both."""
+    server, _, tool = key.partition("/")
+    server = server.replace("%2F", "/")
+    return {key, f"{server}/{tool}", server, tool}
 
 
 def check_tools(names: Sequence[str] = (), *, as_json: bool = False) -> int:
@@ -88,12 +89,6 @@ def path_tools(*, as_json: bool = False) -> int:
     """Print the path of mcp.json."""
     print_result({"file": str(mcp_file())}, [str(mcp_file())], as_json=as_json)
     return 0
-
-
-def _permissions() -> Permissions:
-    permissions = Permissions(allowed_tools_file())
-    permissions.read()
-    return permissions
 
 
 def _servers() -> tuple[McpServer, ...]:

@@ -47,7 +47,7 @@ class PastCalls:
 
         A tool that may change something is run again until two results are the same, and so is one that failed.
         """
-        arguments, last = _arguments(call), self._last(call)
+        arguments, last = read_arguments(call) or call.arguments, self._last(call)
         is_new = True
         if tool is not None and tool.reads_only:
             is_new = failed or not any(_holds(one, call.name, arguments, text) for one in self._calls)
@@ -60,7 +60,7 @@ class PastCalls:
         return is_new
 
     def _last(self, call: ToolCall) -> _PastCall | None:
-        same = (call.name, _arguments(call))
+        same = (call.name, read_arguments(call) or call.arguments)
         return next((one for one in reversed(self._calls) if (one.name, one.arguments) == same), None)
 
 
@@ -102,8 +102,3 @@ def read_arguments(call: ToolCall) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
-
-
-def _arguments(call: ToolCall) -> object:
-    found = read_arguments(call)
-    return call.arguments if found is None else found

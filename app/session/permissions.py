@@ -29,27 +29,26 @@ class Permissions:
 
     Args:
         file: Holds what is always allowed; None keeps it in memory.
-
-    Attributes:
-        always: Digests of the tools that are always allowed, by their keys.
     """
 
     def __init__(self, file: Path | None = None) -> None:
         self._file = file
-        self.always: dict[str, str] = {}
+        self._always: dict[str, str] = {}
         self._in_conversation: dict[tuple[int | None, str], str] = {}
 
-    def read(self) -> None:
-        """Read the file again, which another Tandem may have changed."""
+    @property
+    def always(self) -> dict[str, str]:
+        """The digests of the tools that are always allowed, by their keys; another Tandem may have changed the file."""
+        if self._file is None:
+            return self._always
         try:
-            found = json.loads(read_bytes(self._file)) if self._file is not None else self.always
+            found = json.loads(read_bytes(self._file))
         except (OSError, ValueError, RecursionError):
             found = {}
-        self.always = found if isinstance(found, dict) else {}
+        return found if isinstance(found, dict) else {}
 
     def allows(self, tool: Tool, conversation: int | None) -> bool:
         """Return whether a tool may run without a question, as it is described now and the file says now."""
-        self.read()
         return tool.digest in (self._in_conversation.get((conversation, tool.key)), self.always.get(tool.key))
 
     def of_server(self, server: str) -> dict[str, str]:
@@ -69,7 +68,6 @@ class Permissions:
         if permission is Permission.CONVERSATION:
             self._in_conversation |= {(conversation, key): digest for key, digest in new.items()}
         elif permission in (Permission.ALWAYS, Permission.READING):
-            self.read()
             self._write(self.always | new)
 
     def revoke(self, keys: Iterable[str]) -> None:
@@ -77,13 +75,12 @@ class Permissions:
         gone = set(keys)
         here = self._in_conversation.items()
         self._in_conversation = {where: digest for where, digest in here if where[1] not in gone}
-        self.read()
         self._write({key: digest for key, digest in self.always.items() if key not in gone})
 
     def _write(self, always: dict[str, str]) -> None:
+        self._always = always
         try:
             if self._file is not None:
                 atomic.write_json(self._file, always)
         except OSError as error:
             raise AppError(f"{self._file} cannot be written: {error.strerror or error}.") from error
-        self.always = always

@@ -49,6 +49,14 @@ class ToolChat(ScriptedSession):
     def returns(self, text: str, *, is_error: bool = False) -> None:
         self.session.handle(ToolReturned(self.host.calls[-1][0], text, is_error, 0.25))
 
+    def reads(self, text: str, prompt: str = "a") -> None:
+        """Ask a prompt; the model reads the notes, which the user always allows."""
+        self.asks(prompt)
+        self.calls(READS)
+        if self.session.question is not None:
+            self.session.permit(Permission.ALWAYS)
+        self.returns(text)
+
     @property
     def question(self) -> Question:
         assert self.session.question is not None
@@ -332,10 +340,7 @@ def test_a_call_is_no_repetition_after_a_change_or_beside_another_call(chat: Too
 def test_a_call_that_reads_a_part_of_what_was_read_is_a_repetition(
     chat: ToolChat, arguments: str, result: str, is_new: bool
 ) -> None:
-    chat.asks("a")
-    chat.tools.permissions.allow(Permission.ALWAYS, [READ], None)
-    chat.calls(READS)
-    chat.returns("Buy milk.\nAnd eggs.")
+    chat.reads("Buy milk.\nAnd eggs.")
     chat.calls(call("read_file", arguments))
     chat.returns(result)
 
@@ -357,10 +362,7 @@ def test_a_failed_call_may_be_repeated_once(chat: ToolChat) -> None:
     "text", ["", "<tools></tools>", "<tools>\n<name>read_file</name>", '```xml\n<call tool="read_file"/>\n```']
 )
 def test_an_empty_answer_after_a_result_is_asked_again_without_tools(chat: ToolChat, text: str) -> None:
-    chat.asks("a")
-    chat.tools.permissions.allow(Permission.ALWAYS, [READ], None)
-    chat.calls(READS)
-    chat.returns("one")
+    chat.reads("one")
     chat.says(text)
     chat.calls(text=text)
     assert chat.session.is_answering
@@ -373,10 +375,7 @@ def test_an_empty_answer_after_a_result_is_asked_again_without_tools(chat: ToolC
 
 @pytest.mark.parametrize("text", ["<b>Milk</b>", '{"buy": "milk"}', "Use read_file."])
 def test_an_answer_with_markup_after_a_result_stays(chat: ToolChat, text: str) -> None:
-    chat.asks("a")
-    chat.tools.permissions.allow(Permission.ALWAYS, [READ], None)
-    chat.calls(READS)
-    chat.returns("one")
+    chat.reads("one")
     chat.finishes(text)
 
     assert chat.texts() == ["a", "", "one", text]
@@ -461,11 +460,7 @@ def test_a_question_stays_if_the_permission_cannot_be_stored(chat: ToolChat, tmp
 
 def answered(chat: ToolChat, prompt: str = "a") -> None:
     """Ask, with one call before the answer."""
-    chat.asks(prompt)
-    chat.calls(READS)
-    if chat.session.question is not None:
-        chat.session.permit(Permission.ALWAYS)
-    chat.returns("result")
+    chat.reads("result", prompt)
     chat.finishes("answer")
 
 

@@ -60,7 +60,13 @@ class ServerList(ChoiceList[ServerRow]):
         row, is_chosen = self.rows[at], at == self.index
         state = "off" if not row.is_on else "on" if row.is_on_everywhere else "on in this conversation"
         state = "off in this conversation" if row.is_on_everywhere and not row.is_on else state
-        tools = "not started" if row.listed is None else "fails" if row.listed.error else _n_tools(row.listed)
+        tools = (
+            "not started"
+            if row.listed is None
+            else "fails"
+            if row.listed.error
+            else counted(len(row.listed.tools), "tool")
+        )
         name = Content.styled(printable(row.server.name), "bold" if is_chosen else "")
         mark = f" {MARK} " if is_chosen else "   "
         return Content.assemble(mark, cell(name, _NAME), " ", cell(Content(state), _STATE), " ", (tools, "$quiet"))
@@ -116,7 +122,6 @@ class ToolsScreen(SubScreen[None]):
         yield ServerList(select_at_once=True)
 
     def on_mount(self) -> None:
-        self._tools.permissions.read()
         self._show()
         self.set_interval(_UPDATE_S, self._show)
 
@@ -200,7 +205,3 @@ class ToolsScreen(SubScreen[None]):
             self.hint.say("Starting the servers that are on ...")
         except AppError as error:
             self.hint.say(error.sentences)
-
-
-def _n_tools(listed: ToolsListed) -> str:
-    return counted(len(listed.tools), "tool")
