@@ -20,7 +20,7 @@ from app.settings.layers import Layer
 from app.settings.mcp_file import McpServer
 from app.worker.events import Failed, Tool, ToolReturned, ToolsListed
 from tests.fake_engine import FIXED
-from tests.fake_tools import READ, WRITE, call, tool_use
+from tests.fake_tools import FILES, READ, WRITE, call, tool_use
 from tests.session.scripted import ScriptedSession, finished
 
 
@@ -39,23 +39,16 @@ class ToolChat(ScriptedSession):
     def calls(self, *calls: ToolCall, text: str = "") -> None:
         self.session.handle(replace(finished(len(self.engine.requests), text), calls=calls))
 
-    def reads(self, text: str, permission: Permission = Permission.ONCE) -> None:
+    def reads(self, text: str, permission: Permission = Permission.ALWAYS, prompt: str = "a") -> None:
         """Ask a prompt whose answer reads a file, permit that, and return the text of the file."""
-        self.asks("a")
+        self.asks(prompt)
         self.calls(READS)
-        self.session.permit(permission)
+        if self.session.question is not None:
+            self.session.permit(permission)
         self.returns(text)
 
     def returns(self, text: str, *, is_error: bool = False) -> None:
         self.session.handle(ToolReturned(self.host.calls[-1][0], text, is_error, 0.25))
-
-    def reads(self, text: str, prompt: str = "a") -> None:
-        """Ask a prompt; the model reads the notes, which the user always allows."""
-        self.asks(prompt)
-        self.calls(READS)
-        if self.session.question is not None:
-            self.session.permit(Permission.ALWAYS)
-        self.returns(text)
 
     @property
     def question(self) -> Question:
@@ -460,7 +453,7 @@ def test_a_question_stays_if_the_permission_cannot_be_stored(chat: ToolChat, tmp
 
 def answered(chat: ToolChat, prompt: str = "a") -> None:
     """Ask, with one call before the answer."""
-    chat.reads("result", prompt)
+    chat.reads("result", prompt=prompt)
     chat.finishes("answer")
 
 
@@ -577,6 +570,15 @@ def test_a_server_that_fails_is_reported_once(chat: ToolChat) -> None:
     assert chat.said == ["It does not start. Install it."]
     assert chat.host.connected == ["files"]
     assert len(chat.engine.requests) == 2
+
+
+def test_what_the_status_says_of_tools(tmp_path: Path) -> None:
+    chat = ToolChat(tmp_path, FILES, McpServer("off", "b", is_disabled=True))
+    assert [chat.tools.offer(names) for names in (None, (), ("off", "files"))] == [
+        "1 tool server", "", "2 tool servers"
+    ]  # fmt: skip
+    chat.asks("a")
+    assert [chat.tools.offer(names) for names in (None, ("files",), ("off",))] == ["2 tools", "2 tools", ""]
 
 
 def test_an_unknown_server_is_reported(chat: ToolChat) -> None:

@@ -5,9 +5,10 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from app.conversations.message import Role, calls_as_numbers
 from app.conversations.store import Store
-from app.core.errors import AppError
 from app.session.permissions import Permission, Permissions
 from app.session.tool_use import ToolUse
 from app.settings.mcp_file import McpServer
@@ -103,21 +104,12 @@ async def test_letters_go_to_the_prompt_not_into_the_answer() -> None:
         assert it.host.calls == []
 
 
-async def test_escape_stops_a_call() -> None:
-    async with tool_chat() as it:
-        await it.asks()
-        await it.chat.press("1", shows="running read_file")
-        await it.chat.press("escape", shows="failed: The user stopped this call.")
-        await it.chat.ready()
-
-        assert it.host.cancelled == [1]
-
-
-async def test_escape_stops_at_a_question() -> None:
+@pytest.mark.parametrize("keys", [["escape"], ["1", "escape"]], ids=["at the question", "in the call"])
+async def test_escape_stops_a_call(keys: list[str]) -> None:
     async with tool_chat() as it:
         await it.asks()
         await it.chat.shows(QUESTION)
-        await it.chat.press("escape")
+        await it.chat.press(*keys, shows="failed: The user stopped this call.")
         await it.chat.ready()
 
         assert QUESTION not in it.chat.text
@@ -157,6 +149,7 @@ async def test_the_screen_of_tools() -> None:
         await chat.shows("write_file (may change something)")
         await chat.press("enter", shows="off in this conversation")
         assert not chat.screen.session.settings.tools
+        assert chat.screen.session.conversation.settings == {"answer": {"tools": "none"}}
         await chat.press("down", "ctrl+a")
         assert chat.screen.session.settings.tools == ("web",)
         # Other conversations have both.
@@ -179,16 +172,6 @@ async def test_the_screen_revokes_what_is_allowed(tmp_path: Path) -> None:
 
         assert tools.permissions.of_server("files") == {}
         assert (tmp_path / "tools.json").read_text() == "{}"
-
-
-async def test_a_server_that_fails() -> None:
-    tools, _ = tool_use()
-    async with open_chat(tools=tools) as chat:
-        await chat.type("Hi")
-        await chat.press("enter", shows="starting tools")
-        chat.engine.emit(ToolsListed("files", error=AppError("It cannot start.", "Install it.")))
-        await chat.until(lambda: chat.engine.requests)
-        await chat.shows("It cannot start. Install it.")
 
 
 async def test_a_wrong_entry_is_shown_before_its_server_starts() -> None:
@@ -221,19 +204,6 @@ async def test_a_question_in_another_conversation_is_announced_and_marked() -> N
         await chat.press("ctrl+o", "enter", shows=QUESTION)
         assert "waiting for your answer" in chat.status
         await chat.press("x", "backspace", "1", shows="running read_file")
-
-
-async def test_tools_of_a_server_that_was_switched_off_are_not_counted() -> None:
-    async with tool_chat() as it:
-        await it.asks()
-        await it.chat.shows(QUESTION)
-        await it.chat.press("0")
-        await it.chat.answer("No notes.")
-        await it.chat.shows("2 tools")
-        await it.chat.type("/tools")
-        await it.chat.press("enter", "enter", shows="off in this conversation")
-        await it.chat.press("escape")
-        await it.chat.until(lambda: "2 tools" not in it.chat.text)
 
 
 async def test_the_steps_of_a_turn_stay_and_count_on_after_a_call() -> None:
