@@ -63,9 +63,9 @@ class Model:
         self._ends: dict[int, bool] = {}
         params = params or ModelParams()
         self.on_cpu = label(params) == CPU_LABEL
-        self.on_gpu = not self.on_cpu and params.has_all_layers_on_gpu
         self._handle: Any
         self._handle, self._kept = load(file.path, params, on_progress)
+        self.on_gpu = not self.on_cpu and params.is_whole_on_gpu(native.llama_model_n_layer(self._handle))
         self._owned = ExitStack()
         self._owned.callback(native.llama_model_free, self._handle)
         self._vocab_handle: Any = native.llama_model_get_vocab(self._handle)

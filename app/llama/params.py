@@ -86,10 +86,9 @@ class ModelParams:
         """Return whether the CPU was requested, by name or by leaving it all layers."""
         return self.devices == (CPU,) or self.n_gpu_layers == 0
 
-    @property
-    def has_all_layers_on_gpu(self) -> bool:
-        """Return whether GPUs compute all layers, where there are any."""
-        return self.n_gpu_layers == ALL_LAYERS and not self.all_overrides
+    def is_whole_on_gpu(self, n_layers: int) -> bool:
+        """Return whether GPUs, where there are any, compute the output and all layers of a model."""
+        return (self.n_gpu_layers == ALL_LAYERS or self.n_gpu_layers > n_layers) and not self.all_overrides
 
     def at(self, placed: Placed) -> ModelParams:
         """Return the parameters of the same model in a planned place."""

@@ -10,6 +10,7 @@ from app.core.errors import DecodeError, NoMemoryError
 from app.hardware.devices import Device
 from app.llama.context import Context
 from app.llama.devices import describe, graphics
+from app.llama.library import native
 from app.llama.native_errors import no_memory
 from app.llama.params import ModelParams
 
@@ -30,7 +31,7 @@ def reserve(context: Context, params: ModelParams, *, is_planned: bool) -> None:
         return
     if is_planned:
         _check(context, params, _FIRST_BATCH_BYTES)
-    if params.has_all_layers_on_gpu:
+    if params.is_whole_on_gpu(native.llama_model_n_layer(context.model.handle)):
         try:
             _warm_up(context)
         except DecodeError as error:

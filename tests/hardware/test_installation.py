@@ -146,29 +146,22 @@ def test_a_python_of_the_system_is_told_and_forced(
 
 
 @pytest.mark.parametrize(
-    "receipt",
+    ("file", "receipt"),
     [
-        "",
-        "[tool",
-        "tool = 1",
-        '[tool]\nrequirements = [{ name = "llm" }]',
-        '[tool]\nrequirements = [{ name = "tandem-chat", directory = "/gone/clone" }]',
+        ("uv-receipt.toml", ""),
+        ("uv-receipt.toml", "[tool"),
+        ("uv-receipt.toml", "tool = 1"),
+        ("uv-receipt.toml", '[tool]\nrequirements = [{ name = "llm" }]'),
+        ("uv-receipt.toml", '[tool]\nrequirements = [{ name = "tandem-chat", directory = "/gone/clone" }]'),
+        ("pipx_metadata.json", ""),
+        ("pipx_metadata.json", "[]"),
+        ("pipx_metadata.json", '{"main_package": {"package": "llm"}}'),
     ],
 )
-def test_a_receipt_that_cannot_install_again_is_ignored(prefix: Path, receipt: str) -> None:
-    (prefix / "uv-receipt.toml").write_text(receipt)
+def test_a_receipt_that_cannot_install_again_is_ignored(prefix: Path, file: str, receipt: str) -> None:
+    (prefix / file).write_text(receipt)
 
     assert installation("linux").tool == "pip"
-
-
-@pytest.mark.parametrize("metadata", ["", "[]", '{"main_package": {"package": "llm"}}'])
-def test_metadata_that_cannot_install_again_are_ignored(prefix: Path, metadata: str) -> None:
-    (prefix / "pipx_metadata.json").write_text(metadata)
-
-    assert installation("linux").tool == "pip"
-
-
-def test_a_folder_that_is_gone_leaves_pip(prefix: Path) -> None:
     assert by_pipx(prefix, "/gone/clone[demo]").tool == "pip"
 
 

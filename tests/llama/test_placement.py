@@ -90,10 +90,11 @@ def test_the_label_names_the_devices(cards: None) -> None:
 # A pair
 
 
-@pytest.mark.parametrize("shared", [{"n_gpu_layers": 5}, {"cpu_experts": 1}, {"overrides": ("ffn_up=cpu",)}])
+@pytest.mark.parametrize("shared", [{"n_gpu_layers": 30}, {"cpu_experts": 1}, {"overrides": ("ffn_up=cpu",)}])
 def test_the_cpu_shares_a_model_that_is_not_whole_on_a_gpu(shared: dict[str, Any]) -> None:
-    assert ModelParams().has_all_layers_on_gpu
-    assert not ModelParams(**shared).has_all_layers_on_gpu
+    assert ModelParams().is_whole_on_gpu(30)
+    assert ModelParams(n_gpu_layers=31).is_whole_on_gpu(30)
+    assert not ModelParams(**shared).is_whole_on_gpu(30)
 
 
 def test_both_models_get_their_own_settings(
