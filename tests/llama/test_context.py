@@ -15,13 +15,12 @@ from app.engine.cache import TokenCache
 from app.engine.types import MAX_DRAFT
 from app.llama import library
 from app.llama.cancel import CancelFlag
-from app.llama.checks import open_model_file
 from app.llama.context import Context
 from app.llama.library import native
 from app.llama.model import Model
 from app.llama.params import ModelParams
 from app.settings.placement import CPU
-from tests.llama.conftest import NewContext
+from tests.llama.conftest import NewContext, OpenModel
 from tests.llama.generation import rows_alone
 
 pytestmark = pytest.mark.native
@@ -123,9 +122,9 @@ def test_an_error_while_synchronizing_fails_the_batch(
 
 
 def test_a_prompt_on_the_cpu_is_read_in_smaller_chunks(
-    new_context: NewContext, tiny: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+    open_model: OpenModel, new_context: NewContext, tiny: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = Model(open_model_file(tiny()), ModelParams(devices=(CPU,)))
+    model = open_model(tiny(), ModelParams(devices=(CPU,)))
     context = new_context(1024, of=model, cancel=CancelFlag(), n_batch=512)
     prompt = [*range(2, 252)] * 2 + [*range(2, 102)]
     on_cpu = TokenCache(context)
@@ -142,7 +141,6 @@ def test_a_prompt_on_the_cpu_is_read_in_smaller_chunks(
     assert int(one.argmax()) == int(context.logits(0).argmax())
     monkeypatch.setattr(context.model, "on_gpu", True)
     assert context.n_chunk == 1
-    model.close()
 
 
 def test_the_cancel_flag_stops_a_long_prompt_inside_a_decode(

@@ -10,11 +10,11 @@ import pytest
 
 from app.core.errors import ModelFileError, ModelLoadError
 from app.llama import demo
-from app.llama.checks import open_model_file
 from app.llama.demo import quantize
 from app.llama.library import native
-from app.llama.model import MAX_RUN, Model, tokenizer_parts
+from app.llama.model import MAX_RUN, tokenizer_parts
 from app.models.model_facts import is_recurrent, model_facts
+from tests.llama.conftest import OpenModel
 from tests.llama.tiny_model import write_model
 
 KEPT = ["<|end|>", "<|end|><|end|>", "[/INST]", "x" * (MAX_RUN + 500), ""]
@@ -90,13 +90,12 @@ def test_recurrent_architectures_are_those_of_llama_cpp() -> None:
     ],
 )
 def test_whether_every_text_begins_with_bos(
-    tiny: Callable[..., Path], kind: str, pre: str | None, says: bool | None
+    open_model: OpenModel, tiny: Callable[..., Path], kind: str, pre: str | None, says: bool | None
 ) -> None:
     path = tiny(tokenizer__ggml__model=kind, tokenizer__ggml__pre=pre, tokenizer__ggml__add_bos_token=says)
-    model = Model(open_model_file(path))
+    model = open_model(path)
     facts = model_facts(model.header, file=path.name, size=1)
     assert facts.vocab.add_bos is model.vocab.add_bos
-    model.close()
 
 
 @pytest.fixture
@@ -108,12 +107,11 @@ def names_in(folder: Path) -> list[str]:
     return [path.name for path in folder.iterdir()]
 
 
-def test_the_result_is_a_model_in_a_new_folder(source: Path, tmp_path: Path) -> None:
+def test_the_result_is_a_model_in_a_new_folder(open_model: OpenModel, source: Path, tmp_path: Path) -> None:
     result = tmp_path / "new" / "deep" / "result.gguf"
     quantize(source, result)
-    model = Model(open_model_file(result))
+    model = open_model(result)
     assert model.quantization.startswith("Q2_K")
-    model.close()
     assert names_in(result.parent) == ["result.gguf"]
 
 

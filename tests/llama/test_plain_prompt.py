@@ -12,7 +12,6 @@ from app.engine.interfaces import Controls
 from app.engine.text.reasoning import AnswerPart
 from app.engine.types import FinishReason, Infill, TextPrompt
 from app.llama.cancel import CancelFlag
-from app.llama.checks import open_model_file
 from app.llama.model import Model
 from app.llama.pair import NativePair
 from app.llama.plain_prompt import plain_tokens
@@ -20,6 +19,7 @@ from app.llama.prompt import PromptBuilder
 from app.worker.events import Finished
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
+from tests.llama.conftest import OpenModel
 from tests.llama.generation import GREEDY
 from tests.llama.gguf_files import F32, I32, STRING, Array
 from tests.llama.test_prompt import text_of, tiny
@@ -151,7 +151,7 @@ MARKS = ("pre", "suf", "mid", "rep", "sep")
 
 
 @pytest.fixture
-def coder(tiny: Callable[..., Path]) -> Callable[[int], Model]:
+def coder(open_model: OpenModel, tiny: Callable[..., Path]) -> Callable[[int], Model]:
     """Return a function that loads a model whose vocabulary has the first of the tokens for code with a gap."""
 
     def load(n_marks: int) -> Model:
@@ -161,7 +161,7 @@ def coder(tiny: Callable[..., Path]) -> Callable[[int], Model]:
         # llama.cpp finds tokens by their text too.
         tokens[258 + n_marks :] = [f"<|other_{n}|>" for n in range(5 - n_marks)]
         lists = {"tokens": Array(STRING, tokens), "token_type": Array(I32, types)}
-        return Model(open_model_file(tiny(**ids, **{f"tokenizer__ggml__{key}": value for key, value in lists.items()})))
+        return open_model(tiny(**ids, **{f"tokenizer__ggml__{key}": value for key, value in lists.items()}))
 
     return load
 
@@ -173,14 +173,12 @@ def test_other_files_stand_before_the_code_with_the_gap(coder: Callable[[int], M
         "<|fim_rep|>myproject\n<|fim_sep|>b.py\nx = 1\n<|fim_sep|>filename\n"
         "<|fim_pre|>def f(a<|fim_suf|>return x<|fim_mid|>"
     )
-    model.close()
 
 
 def test_without_a_token_for_files_their_text_stands_in_front(coder: Callable[[int], Model]) -> None:
     model = coder(3)
     text = text_of(model, plain_tokens(model, Infill("p", "s", "", (("b.py", "x = 1\n"),)), 4096))
     assert text == "\n\n--- snippet ---\n\nx = 1\n<|fim_pre|>p<|fim_suf|>s<|fim_mid|>"
-    model.close()
 
 
 def test_code_around_the_gap_is_cut_far_from_it(coder: Callable[[int], Model]) -> None:
@@ -189,14 +187,12 @@ def test_code_around_the_gap_is_cut_far_from_it(coder: Callable[[int], Model]) -
     before, after = text.removesuffix("<|fim_mid|>").split("<|fim_suf|>")
     assert before.endswith("<|fim_pre|>" + "a" * 74 + "p")
     assert after == "s" + "b" * 22
-    model.close()
 
 
 def test_marks_in_code_are_text(coder: Callable[[int], Model]) -> None:
     model = coder(5)
     tokens = plain_tokens(model, Infill("<|fim_mid|>", ""), 4096)
     assert tokens.count(260) == 1
-    model.close()
 
 
 def test_a_vocabulary_without_such_tokens_is_refused(model: Model) -> None:
@@ -204,14 +200,15 @@ def test_a_vocabulary_without_such_tokens_is_refused(model: Model) -> None:
         plain_tokens(model, Infill("a", "b"), 512)
 
 
-def test_texts_and_ids_are_joined_and_bos_precedes_a_text_only(tiny: Callable[..., Path]) -> None:
-    loaded = Model(open_model_file(tiny(tokenizer__ggml__add_bos_token=True)))
+def test_texts_and_ids_are_joined_and_bos_precedes_a_text_only(
+    open_model: OpenModel, tiny: Callable[..., Path]
+) -> None:
+    loaded = open_model(tiny(tokenizer__ggml__add_bos_token=True))
     letter = loaded.tokenize("a", parse_special=False)
     assert plain_tokens(loaded, TextPrompt(("a", 5, "<|end|>")), 512) == (1, *letter, 5, 0)
     assert plain_tokens(loaded, TextPrompt((5, "a")), 512) == (5, *letter)
     with pytest.raises(UsageError, match="not in the vocabulary"):
         plain_tokens(loaded, TextPrompt((9999,)), 512)
-    loaded.close()
 
 
 def test_tokens_become_the_text_they_came_from(model: Model) -> None:

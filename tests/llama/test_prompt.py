@@ -14,6 +14,7 @@ from app.llama.checks import open_model_file
 from app.llama.model import Model
 from app.llama.prompt import PromptBuilder
 from app.settings.layers import AS_TRAINED
+from tests.llama.conftest import OpenModel
 from tests.llama.gguf_files import I32, STRING, Array
 from tests.llama.tiny_model import vocabulary, write_model
 
@@ -171,17 +172,16 @@ def test_bos_is_added_once(tmp_path: Path) -> None:
         assert tokens.count(1) == 1
 
 
-def test_tokens_that_look_special_are_control_tokens_without_token_types(tmp_path: Path) -> None:
+def test_tokens_that_look_special_are_control_tokens_without_token_types(open_model: OpenModel, tmp_path: Path) -> None:
     names = [*vocabulary(), "<|im_end|>"]
     path = write_model(
         tmp_path / "m.gguf", tokenizer__ggml__tokens=Array(STRING, names), tokenizer__ggml__token_type=None
     )
-    model = Model(open_model_file(path))
+    model = open_model(path)
     # llama.cpp knows this one by its text and ends answers with it.
     assert model.control_tokens == {"<|end|>": 0, "<|im_end|>": len(names) - 1}
     assert model.is_end(len(names) - 1)
     assert len(names) - 1 not in PromptBuilder(model)._model.tokenize("<|im_end|>", parse_special=False)
-    model.close()
 
 
 @pytest.mark.parametrize("letter", ["a", " ", "\n", "!"])
