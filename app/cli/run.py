@@ -4,6 +4,7 @@ import json
 import queue
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -19,6 +20,7 @@ from app.cli.streams import cancel_on_interrupt, is_piped, is_silent, read_input
 from app.conversations.attached import Attachment, compose
 from app.conversations.message import Prefill
 from app.core.errors import INTERRUPTED, AppError, StoppedError, UsageError
+from app.core.fixes import quoted
 from app.core.included import located, read_included
 from app.core.log import guarded_stderr
 from app.core.paths import log_file
@@ -63,6 +65,7 @@ def run(
     words = _read_prompt(prompt, prompt_file)
     loader = read_pair(given)
     settings = chat_settings(loader.pair.title, loader.settings)
+    _report_references(prompt or "", file)
     # libtiff and others print what is wrong with a picture.
     with guarded_stderr(log_file()):
         text, pictures = with_files(words, file, picture_limits(loader.settings), takes_stdin=not is_stdin)
@@ -205,6 +208,22 @@ def with_pictures(request: AnswerRequest, pictures: Sequence[PictureData]) -> An
     return replace(
         request, messages=(*before, replace(last, content=content, pictures=shown)), pictures=tuple(pictures)
     )
+
+
+def _report_references(prompt: str, files: Sequence[Path]) -> None:
+    """Say which files a prompt names as in the chat, which would include them."""
+    if "@" not in prompt:
+        return
+    from app.ui.composer.included_files import find_file, references
+
+    named: dict[Path, str] = {}
+    for reference in references(prompt):
+        with suppress(AppError):
+            if (found := find_file(reference, Path())) is not None:
+                named[found[1]] = found[0]
+    for path, name in named.items():
+        if path not in files:
+            status.say(f'"@{name}" is sent as text; --file {quoted(str(path))} includes the file.')
 
 
 def with_files(

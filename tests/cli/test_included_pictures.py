@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -9,6 +10,7 @@ from app.cli import main
 from app.cli.run import with_files, with_pictures
 from app.cli.running_server import RunningServer, ServerAnswer
 from app.core.errors import AppError
+from app.core.fixes import quoted
 from app.core.pictures import MARK, PictureLimits, read_picture
 from app.server.chat import read_chat
 from app.server.fields import Fields
@@ -42,6 +44,31 @@ def test_what_a_decoder_prints_is_not_shown(
     monkeypatch.setattr("app.cli.run.with_files", damaged)
     assert main(["run", "--target", str(write_model(tmp_path / "m.gguf")), "Hi"]) == 1
     assert capfd.readouterr().err == "tandem: It is damaged.\n"
+
+
+@pytest.mark.usefixtures("folders")
+@pytest.mark.parametrize(
+    ("arguments", "notice"),
+    [
+        (['What is @"a b.png"?'], f'"@a b.png" is sent as text; --file {quoted("a b.png")} includes the file.\n'),
+        (["What is @c.png?"], '"@c.png" is sent as text; --file c.png includes the file.\n'),
+        (["--file", "c.png", "What is @c.png?"], ""),
+        (["What is @property in @d.png?"], ""),
+    ],
+)
+def test_a_reference_to_a_file_is_reported_as_text(
+    arguments: list[str],
+    notice: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a b.png", "c.png"):
+        (tmp_path / name).write_bytes(png(4, 3))
+    monkeypatch.setattr("app.cli.run.with_files", Mock(side_effect=AppError("It is damaged.")))
+    assert main(["run", "--target", str(write_model(tmp_path / "m.gguf")), *arguments]) == 1
+    assert capsys.readouterr().err == f"{notice}tandem: It is damaged.\n"
 
 
 def test_a_running_server_gets_the_pictures_in_their_places() -> None:
