@@ -181,6 +181,8 @@ class AnswerPrinter:
 
     def finish(self, answer: Mapping[str, Any], summary: str) -> None:
         """Print the whole answer as JSON, or end its text; its summary goes to stderr."""
+        # An answer without a token has its beginning.
+        self.print(())
         status.clear()
         self.print_json(answer)
         self.end()

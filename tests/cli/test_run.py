@@ -90,10 +90,11 @@ def test_an_answer_in_a_file_leaves_the_terminal_to_progress(monkeypatch: pytest
     assert out.getvalue() == "Certainly! Here\n"
 
 
-def test_the_beginning_of_an_answer_is_printed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("pieces", [(), ("! ", "Here")])
+def test_the_beginning_of_an_answer_is_printed_once(monkeypatch: pytest.MonkeyPatch, pieces: tuple[str, ...]) -> None:
     out = io.StringIO()
-    run(monkeypatch, out, io.StringIO(), text("! "), text("Here"), prefill="Certainly")
-    assert out.getvalue() == "Certainly! Here\n"
+    run(monkeypatch, out, io.StringIO(), *map(text, pieces), prefill="Certainly")
+    assert out.getvalue() == f"Certainly{''.join(pieces)}\n"
 
 
 def test_a_notice_in_a_file_does_not_break_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
