@@ -105,9 +105,8 @@ class ChatEvents(ChatFacts):
         conversation = self._active.answered
         if self.tools is not None and self.tools.asks_again(event):
             conversation.discard()
-            conversation.go_on()
-            self.answering.start(conversation)
             self._what |= Change.CALLS
+            self._answer_results(conversation)
             return
         running, outcome = conversation.running, conversation.finish(event)
         if event.reason is FinishReason.CONTEXT and self.answering.can_compact and running is not None:
@@ -150,8 +149,7 @@ class ChatEvents(ChatFacts):
             self.tools.begin(conversation.tree.open_calls or (), None, self.pair.n_ctx)
             self._run_calls()
         else:
-            conversation.go_on()
-            self.answering.start(conversation)
+            self._answer_results(conversation)
 
     def _run_calls(self, result: ToolReturned | None = None) -> None:
         """Store the result of a call, if given, and run the next calls that are allowed; then let the model go on."""
@@ -161,9 +159,18 @@ class ChatEvents(ChatFacts):
             if result is not None and not tools.take_result(result, conversation):
                 return
             self._what |= Change.CALLS
-            if tools.next(conversation, self._settings_of(conversation).tool_rounds):
-                conversation.go_on()
-                self.answering.start(conversation)
+            goes_on = tools.next(conversation, self._settings_of(conversation).tool_rounds)
+        except AppError as error:
+            self._end(Outcome(Ending(failure=error), "", counts=True))
+            return
+        if goes_on:
+            self._answer_results(conversation)
+
+    def _answer_results(self, conversation: Conversation) -> None:
+        """Let the model answer the results of its calls, or end the turn with the error."""
+        try:
+            conversation.go_on()
+            self.answering.start(conversation)
         except AppError as error:
             self._end(Outcome(Ending(failure=error), "", counts=True))
 

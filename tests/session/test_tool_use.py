@@ -5,12 +5,14 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from unittest.mock import Mock
 
 import pytest
 
 from app.conversations.message import Message, Role
+from app.conversations.store import Store
 from app.conversations.tree import NOT_RUN, State
-from app.core.errors import AppError, ContextOverflowError
+from app.core.errors import AppError, ContextOverflowError, StoreError
 from app.engine.text.tool_calls import ToolCall, shown_call
 from app.engine.types import FinishReason
 from app.session.permissions import Permission, Permissions
@@ -364,6 +366,17 @@ def test_an_empty_answer_after_a_result_is_asked_again_without_tools(chat: ToolC
     chat.calls(text=text)
 
     assert not chat.session.is_answering
+
+
+def test_an_empty_answer_after_a_result_ends_the_turn_if_none_can_be_stored(
+    chat: ToolChat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chat.reads("one", Permission.ALWAYS)
+    monkeypatch.setattr(Store, "answer", Mock(side_effect=StoreError("The disk is full.")))
+    chat.calls()
+
+    assert not chat.session.is_answering
+    assert chat.texts() == ["a", "", "one"]
 
 
 @pytest.mark.parametrize("text", ["<b>Milk</b>", '{"buy": "milk"}', "Use read_file."])
