@@ -52,6 +52,8 @@ class MessageReader:
         try:
             message = await message_of(text, view.session, reading, as_text=as_text)
         except Interrupted:
+            # References without a file may not have been named yet.
+            self._refused = ""
             raise AppError("Reading was stopped; the prompt was not sent.") from None
         finally:
             reading.stop()

@@ -109,6 +109,9 @@ async def message_of(text: str, session: Session, reading: FileReading, *, as_te
     limits = session.settings.pictures
     work = in_background(lambda: include_files(question, pastes, Path(), limits, reading), "included files")
     message, pictures = await wrap_future(work)
+    if reading.is_stopped():
+        # Text and pictures are read to their end.
+        raise Interrupted
     if not as_text and (names := _without_file(message)):
         raise AppError(f"No file matches {', '.join(names)}.", "Press the key again to send it as text.")
     for picture in pictures:

@@ -115,7 +115,7 @@ class SettingEdits:
         """Set a valid value."""
         if error := self._try(lambda: self._live.set(setting.name, value, self.scope)):
             return error
-        if setting.mode == "fixed" != self._now["draft.mode"]:
+        if setting.mode == "fixed" and self._now["draft.mode"] != "fixed":
             return f"{setting.key} takes effect with mode fixed."
         if self._live.resolved()[setting.name] != value:
             return f"Saved, but {self._in_force(setting)} counts here."

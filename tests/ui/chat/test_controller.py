@@ -11,7 +11,6 @@ from textual.geometry import Offset
 from app.conversations.message import Message, Prefill, Role
 from app.conversations.store import Store
 from app.conversations.tree import State
-from app.core.errors import Interrupted
 from app.core.pictures import PictureLimits
 from app.engine.types import FinishReason
 from app.ui.text import MARK
@@ -287,9 +286,8 @@ def released(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     event = threading.Event()
 
     def read(path: Path, name: str, limits: PictureLimits, is_cancelled: Callable[[], bool]) -> str:
-        while not event.wait(0.01):
-            if is_cancelled():
-                raise Interrupted
+        while not event.wait(0.01) and not is_cancelled():
+            pass
         return "words of the report"
 
     monkeypatch.setattr("app.ui.composer.included_files.read_included", read)
@@ -327,11 +325,16 @@ async def test_escape_stops_the_reading_of_a_file_and_the_prompt_comes_back(
             await chat.exchange("one", "first")
             await chat.press("ctrl+e", shows="Editing the prompt")
         n_requests, before = len(chat.engine.requests), chat.prompt
-        await chat.type(" @report.pdf")
+        await chat.type(" @report.pdf @typo")
+        await chat.press("enter", shows="reading report.pdf")
+        await chat.press("escape", shows="Reading was stopped; the prompt was not sent.")
+        released.set()
+        await chat.press("enter", shows="No file matches @typo.")
+        released.clear()
         await chat.press("enter", shows="reading report.pdf")
         await chat.type("next")
         await chat.press("escape", shows="Reading was stopped; the prompt was not sent.")
-        assert (chat.prompt, len(chat.engine.requests)) == (f"{before} @report.pdf\nnext", n_requests)
+        assert (chat.prompt, len(chat.engine.requests)) == (f"{before} @report.pdf @typo\nnext", n_requests)
         assert "reading report.pdf" not in chat.text
         assert chat.screen.controller.input_mode.is_active is edits
 
