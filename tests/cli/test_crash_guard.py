@@ -128,7 +128,7 @@ def test_the_program_ends_when_its_parent_is_killed(start: Start) -> None:
 
     os.kill(process.pid, signal.SIGKILL)
 
-    program.wait(60)
+    program.wait(240)
 
 
 def test_the_parent_imports_nothing_heavy() -> None:

@@ -70,7 +70,7 @@ def test_an_error_of_the_screen_takes_two_lines_and_loses_nothing() -> None:
                 break
         assert chat.stderr is not None
         lines = chat.stderr.read().splitlines()
-        assert chat.wait(60) == 1
+        assert chat.wait(240) == 1
     finally:
         chat.kill()
         chat.wait()

@@ -120,7 +120,7 @@ def test_the_worker_inspects_steps_only_if_requested(*, on: bool) -> None:
 
 def _until_closed(worker: EngineWorker) -> bool:
     worker._commands.put(None)
-    worker._thread.join(60)
+    worker._thread.join(240)
     return not worker._thread.is_alive()
 
 

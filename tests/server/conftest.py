@@ -95,7 +95,7 @@ def serve() -> Iterator[Serve]:
 
         queue.listen_before(on_event)
         queue.engine.load(lambda cancel, progress: pair)
-        assert loaded.wait(60)
+        assert loaded.wait(240)
         listener = bound_socket("127.0.0.1", 0)
         listener.listen(128)
         server = Server(pair, listener.getsockname()[1], queue)
@@ -115,7 +115,7 @@ def serve() -> Iterator[Serve]:
     yield start
     for http, thread, queue in running:
         http.stop()
-        thread.join(60)
+        thread.join(240)
         queue.engine.close()
 
 

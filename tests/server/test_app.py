@@ -454,7 +454,7 @@ def test_requests_are_answered_in_order_and_too_many_are_refused(serve: Serve, m
     first.sock.close()
     first.close()
     for thread in waiting:
-        thread.join(60)
+        thread.join(240)
     assert [sampler.seed for sampler in pair.samplers[1:]] == [1, 2, 3]
 
 
@@ -571,7 +571,7 @@ def test_fifty_clients_of_which_some_leave(server: Server) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(240)
     assert statuses == [200] * 33
     until(lambda: server.queue.metrics.n_running == server.queue.metrics.n_waiting == 0)
     until(lambda: n_tickets() == 0)

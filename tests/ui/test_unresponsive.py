@@ -103,7 +103,7 @@ def test_a_process_that_waits_for_its_terminal_is_ended() -> None:
             os.close(descriptor)
         assert os.read(heard, 4) == b"held"
         chat.send_signal(signal.SIGTERM)
-        assert chat.wait(60) == 128 + signal.SIGTERM
+        assert chat.wait(240) == 128 + signal.SIGTERM
     finally:
         chat.kill()
         chat.wait()

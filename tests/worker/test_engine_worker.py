@@ -37,7 +37,7 @@ def test_events_come_from_the_workers_own_thread() -> None:
     worker.load(lambda cancel, progress: FakePair(FakeModel(mixing(1))))
     worker.answer(QUESTION)
 
-    assert done.wait(60)
+    assert done.wait(240)
     assert threads == {"engine"}
     assert worker.close(30)
 
@@ -142,7 +142,7 @@ class TestCancel:
             raise Interrupted
 
         here.worker.load(endless)
-        assert entered.wait(60)
+        assert entered.wait(240)
         here.worker.cancel()
 
         assert isinstance(here.until(Failed)[0], LoadProgress)

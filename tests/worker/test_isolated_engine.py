@@ -27,7 +27,7 @@ def end(harness: Harness) -> None:
     harness.child.kill()
     for thread in threading.enumerate():
         if thread.name == "engine read":
-            thread.join(60)
+            thread.join(240)
 
 
 class TestSameAsTheWorker:
@@ -182,7 +182,7 @@ class TestEnd:
         child = harness.child
 
         assert harness.engine.close(60)
-        child.wait(60)
+        child.wait(240)
 
     @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
     @pytest.mark.parametrize("waits_at", [None, "loading"])
@@ -207,7 +207,7 @@ class TestEnd:
             child = psutil.Process(int(parent.stdout.readline()))
             parent.kill()
             parent.wait()
-            child.wait(60)
+            child.wait(240)
 
     def test_the_child_is_in_another_process_group(self, harness: Harness) -> None:
         harness.engine.load(FakeLoader())

@@ -46,7 +46,7 @@ def test_a_stopped_answer_keeps_its_text_and_the_next_one_loads_the_pair_again(
     waiting = impatient.engine.answer(question()), impatient.engine.run(FakeJob())
     impatient.engine.cancel()
     last = finished(impatient.until(Finished, Failed)[-1])
-    child.wait(60)
+    child.wait(240)
     unsaid, unworked = finished(impatient.until(Finished)[-1]), failed(impatient.until(Failed)[-1])
     again = impatient.engine.answer(question())
 
@@ -82,7 +82,7 @@ def test_a_server_that_is_silent_ends_the_command(impatient: Harness, tmp_path: 
     child = impatient.child
     impatient.engine.silence_s = 0.2
     lost = failed(impatient.until(Failed, Finished)[-1])
-    child.wait(60)
+    child.wait(240)
 
     assert (lost.request, type(lost.error)) == (number, EngineLostError)
     assert lost.error.message == "a:5 did not answer for 0 seconds; the engine process was ended."
