@@ -219,8 +219,9 @@ class GenerationStats:
         texts = {name: value for name, value in document.items() if isinstance(value, str)}
 
         def over(count: float, rate_name: str) -> int:
-            rate = found.get(rate_name)
-            return round(count / rate) if rate else 0
+            rate = found.get(rate_name, 0)
+            # The ratio to a smaller rate may be infinite.
+            return round(count / rate) if rate > 1 / _TOO_MUCH else 0
 
         names = ("cache_n", "prompt_n", "predicted_n", "draft_n")
         cache_n, prompt_n, predicted_n, draft_n = (round(found.get(name, 0)) for name in names)

@@ -116,10 +116,8 @@ def plan(target: ModelMemory, draft: ModelMemory | None, rooms: Rooms, request: 
     request = request or PlacementRequest()
     _check(request, rooms)
     given = request.cpu_experts
-    # The first one that fits lacks nothing.
-    whole = min(
-        _placements(target, draft, rooms, replace(request, cpu_experts=given or 0)), key=lambda found: found.lacking
-    )
+    in_order = _placements(target, draft, rooms, replace(request, cpu_experts=given or 0))
+    whole = min(_up_to_first_fit(in_order), key=lambda found: found.lacking)
     if whole.fits or given is not None or not _can_move_experts(target, whole, rooms):
         return whole
     counts = [replace(request, cpu_experts=n) for n in range(1, len(target.experts) + 1)]
@@ -128,8 +126,16 @@ def plan(target: ModelMemory, draft: ModelMemory | None, rooms: Rooms, request: 
         return any(found.fits_gpus for found in _placements(target, draft, rooms, counted))
 
     fewest = bisect_left(counts, True, key=is_enough)
-    moved = [*_placements(target, draft, rooms, counts[fewest])] if fewest < len(counts) else []
-    return min([whole, *moved], key=lambda found: found.lacking)
+    moved = _placements(target, draft, rooms, counts[fewest]) if fewest < len(counts) else iter(())
+    return min([whole, *_up_to_first_fit(moved)], key=lambda found: found.lacking)
+
+
+def _up_to_first_fit(placements: Iterator[Plan]) -> Iterator[Plan]:
+    """Yield placements until one fits and so lacks nothing; with many GPUs, the others would take milliseconds."""
+    for found in placements:
+        yield found
+        if found.fits:
+            return
 
 
 def _can_move_experts(target: ModelMemory, whole: Plan, rooms: Rooms) -> bool:

@@ -70,6 +70,13 @@ def test_stored_values_that_are_no_numbers_are_left_out(value: object) -> None:
     assert str(numbers) == "No numbers were stored."
 
 
+def test_a_stored_rate_too_small_for_any_count_was_not_measured() -> None:
+    rates = dict.fromkeys(("predicted_per_second", "tokens_per_second", "mean_accepted_length", "draft_length"), 1e-310)
+    numbers = GenerationStats.read({"predicted_n": 10, "draft_n": 4, **rates})
+
+    assert numbers == GenerationStats(predicted_n=10, draft_n=4)
+
+
 def test_the_speed_of_a_single_token_was_not_measured() -> None:
     numbers = replace(STATS, predicted_n=1, predicted_ns=0)
 

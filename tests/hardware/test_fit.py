@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from app.core.errors import UsageError
+from app.hardware import fit
 from app.hardware.devices import Device
 from app.hardware.fit import MAIN, Placed, PlacementRequest, Plan, Rooms, plan
 from app.hardware.offers import Offer, offers
@@ -73,6 +74,19 @@ def test_the_devices_of_both_models(
 
     assert where(found) == devices
     assert found.fits
+
+
+def test_no_placement_is_computed_after_one_that_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    place, targets = fit._place, []
+
+    def counted(target: ModelMemory, *more: Any) -> Placed:
+        targets.append(target)
+        return place(target, *more)
+
+    monkeypatch.setattr(fit, "_place", counted)
+    plan(need(5), SMALL, (card(), card("CUDA1"), card("CUDA2"), main()))
+
+    assert len(targets) == 1
 
 
 def test_a_projector_is_on_the_first_device_of_its_target() -> None:

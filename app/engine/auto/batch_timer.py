@@ -25,8 +25,8 @@ _SHORT_PROMPT_SHARE = 0.02
 tokens as fast as one, so a short prompt says nothing about thousands of tokens."""
 _SLOWED_FACTOR = 1.5
 """A single token that takes this many times the usual one was slowed down."""
-_SURE = 3
-"""Samples of a size that are enough, also if they disagree."""
+_MAX_SAMPLES = 3
+"""Samples after which a size is not timed again because they disagree."""
 _WARM_SHARE = 0.9
 """A batch is warm once it takes at least this share of the fastest run before."""
 _WARM_UPS = 5
@@ -147,7 +147,7 @@ class BatchTimer:
     def is_sure(self, size: int) -> bool:
         """Return whether the samples of a size agree, or there are enough of them."""
         shares = self._shares(size) if size in self._samples else []
-        return bool(shares) and (len(shares) >= _SURE or max(shares) <= _AGREEMENT_FACTOR * min(shares))
+        return bool(shares) and (len(shares) >= _MAX_SAMPLES or max(shares) <= _AGREEMENT_FACTOR * min(shares))
 
     def affordable_runs(self, size: int, left_ns: float) -> int:
         """Return how often to run each batch of a sample in the time that is left: twice, once, or never."""
