@@ -167,7 +167,22 @@ def _smaller_quantizations(pair: _Candidate) -> Iterator[_Candidate]:
         size = int((pair.target.n_parameters or 0) * bits / 8)
         if 0 < size < _NOTICEABLE_SHARE * pair.target.weights:
             what, cost = f"{pair.target.name} as {name}", "another download; slightly lower quality"
-            yield replace(pair, what=what, cost=cost, target=pair.target.with_weights(size))
+            yield replace(pair, what=what, cost=cost, target=_requantized(pair.target, size))
+
+
+def _requantized(need: ModelMemory, weights: int) -> ModelMemory:
+    """Return the memory with another quantization, in which every part of the weights is smaller alike."""
+    share = weights / max(1, need.weights)
+    return replace(
+        need,
+        weights=weights,
+        embedding=int(share * need.embedding),
+        output=int(share * need.output),
+        repeated=int(share * need.repeated),
+        expert_copy=int(share * need.expert_copy),
+        blocks=tuple(int(share * n) for n in need.blocks),
+        experts=tuple(int(share * n) for n in need.experts),
+    )
 
 
 def _other_draft_devices(pair: _Candidate, now: Plan, rooms: Rooms) -> Iterator[_Candidate]:

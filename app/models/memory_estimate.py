@@ -140,20 +140,6 @@ class ModelMemory:
     def with_context(self, n_ctx: int) -> ModelMemory:
         return replace(self, n_ctx=n_ctx, kv=self.kv * n_ctx // max(1, self.n_ctx))
 
-    def with_weights(self, weights: int) -> ModelMemory:
-        """Return the memory with another quantization, in which every part of the weights is smaller alike."""
-        share = weights / max(1, self.weights)
-        return replace(
-            self,
-            weights=weights,
-            embedding=int(share * self.embedding),
-            output=int(share * self.output),
-            repeated=int(share * self.repeated),
-            expert_copy=int(share * self.expert_copy),
-            blocks=tuple(int(share * n) for n in self.blocks),
-            experts=tuple(int(share * n) for n in self.experts),
-        )
-
     def with_kv_type(self, kv_type: str) -> ModelMemory:
         kv = int(self.kv * KV_TYPES[kv_type].n_bytes / KV_TYPES[self.kv_type].n_bytes)
         return replace(self, kv_type=kv_type, kv=kv)
