@@ -107,7 +107,7 @@ class ChatController:
             await done
 
     async def _ask(self, text: str) -> None:
-        message = await self.reader.read(text)
+        message = await self._read(text)
         turn, hint = self.session.conversation.turn, self.view.hint
         self.session.send(message)
         await self.renderer.render()
@@ -115,6 +115,17 @@ class ChatController:
             hint.say("The prompt waits for the end of the answer.")
         elif turn.prompt is not None and not turn.is_answered and turn.prompt.text != message:
             hint.say("The prompt before has no answer; this one is a branch beside it.")
+
+    async def _read(self, text: str) -> str:
+        """Return the message for a text; the text counts as unsent while its files are read."""
+        self.reader.refuse_if_reading()
+        self.input_mode.sending = text
+        try:
+            message = await self.reader.read(text)
+        finally:
+            self.input_mode.sending = ""
+        self.input_mode.store_soon()
+        return message
 
     def action_take_back(self) -> None:
         prompt = self.session.take_back()
@@ -218,7 +229,7 @@ class ChatController:
             self.input_mode.begin(hint, node.text, partial(self._rewrite, node), message)
 
     async def _ask_edited(self, prompt: Node, text: str) -> None:
-        self.session.edit(prompt.id, await self.reader.read(text))
+        self.session.edit(prompt.id, await self._read(text))
         self.view.prompt.past.add(text)
         self.input_mode.end()
         self.input_mode.take_from_line(prompt.text)

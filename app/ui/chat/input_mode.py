@@ -27,12 +27,17 @@ class _Mode:
 
 
 class InputMode:
-    """Mode of the input line."""
+    """Mode of the input line.
+
+    Attributes:
+        sending: The text whose files are being read before it is sent.
+    """
 
     def __init__(self, view: ChatView) -> None:
         self._view = view
         self._mode: _Mode | None = None
         self._stores_soon = False
+        self.sending = ""
 
     @property
     def is_active(self) -> bool:
@@ -45,7 +50,7 @@ class InputMode:
     def pending_text(self) -> str:
         """Everything typed and not sent, including an unfinished edit."""
         mode = self._mode
-        texts = [self._view.prompt.whole] if mode is None else [mode.typed, self._edited]
+        texts = [self.sending, *([self._view.prompt.whole] if mode is None else [mode.typed, self._edited])]
         return reduce(joined, filter(None, texts)) if any(texts) else ""
 
     @property

@@ -339,6 +339,20 @@ async def test_escape_stops_the_reading_of_a_file_and_the_prompt_comes_back(
         assert chat.screen.controller.input_mode.is_active is edits
 
 
+async def test_a_prompt_whose_file_is_read_at_the_end_of_the_program_comes_back(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, released: threading.Event
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "report.pdf").touch()
+    async with kept_chat(file) as chat:
+        await chat.type("sum up @report.pdf")
+        await chat.press("enter", shows="reading report.pdf")
+        await chat.pilot.press("ctrl+q")
+        await chat.until(lambda: not chat.pilot.app.is_running)
+    async with kept_chat(file) as chat:
+        await chat.until(lambda: chat.prompt == "sum up @report.pdf")
+
+
 async def test_the_reading_of_a_file_for_a_comparison_is_stopped_by_escape_or_at_the_end_of_the_program(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, released: threading.Event
 ) -> None:
