@@ -140,7 +140,8 @@ class ChatFormat(CompletionFormat):
         return {"custom": {"input": call.arguments}} if is_custom else {"function": {"arguments": call.arguments}}
 
     def _chunk(self, delta: Delta, reason: str | None = None, **more: Any) -> str:
-        text = {"reasoning_content" if delta.reasoning else "content": delta.text} if delta.text else {}
+        has_text = bool(delta.text or delta.probabilities)
+        text = {"reasoning_content" if delta.reasoning else "content": delta.text} if has_text else {}
         logprobs = {"logprobs": {"content": [as_logprob(one) for one in delta.probabilities]}}
         return self._event({"delta": text, **(logprobs if delta.probabilities else {})}, reason, **more)
 

@@ -316,7 +316,9 @@ def test_a_stream_has_the_same_probabilities_as_a_whole_answer(server: Server, s
         asked = chat(logprobs=True, top_logprobs=2, stop=stops)
         (whole,) = server.post("/v1/chat/completions", asked)[1]["choices"]
         chunks = [data["choices"][0] for _, data in server.stream("/v1/chat/completions", asked)[:-1]]
-        streamed = [one for chunk in chunks if "logprobs" in chunk for one in chunk["logprobs"]["content"]]
+        with_logprobs = [chunk for chunk in chunks if "logprobs" in chunk]
+        assert all("content" in chunk["delta"] for chunk in with_logprobs)
+        streamed = [one for chunk in with_logprobs for one in chunk["logprobs"]["content"]]
         assert streamed == (whole["logprobs"] or {"content": []})["content"]
         assert "".join(one["token"] for one in streamed) == whole["message"]["content"]
 
