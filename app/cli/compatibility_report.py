@@ -46,8 +46,9 @@ def check_lines(check: PairCheck, *more: str, n_ctx: int = DEFAULT_CONTEXT, prob
 
 def projector_lines(projector: ResolvedModel | None) -> list[str]:
     """Return the line about the file that encodes pictures, if there is one."""
-    shown = (projector,) if projector is not None else ()
-    return [f"vision  {printable(model.files[0].path)}, {gigabytes(model.size)}" for model in shown]
+    if projector is None:
+        return []
+    return [f"vision  {printable(projector.files[0].path)}, {gigabytes(projector.size)}"]
 
 
 def _model_line(role: str, model: ModelFacts) -> str:

@@ -164,8 +164,8 @@ class ToolUse:
         None stands for all servers that are not disabled.
         """
         if not self.listed:
-            on = (not server.is_disabled if names is None else server.name in names for server in self._known)
-            return counted(n, "tool server") if (n := sum(on)) else ""
+            n = sum(not server.is_disabled if names is None else server.name in names for server in self._known)
+            return counted(n, "tool server") if n else ""
         n = sum(names is None or tool.server in names for tool in self._tools.values())
         return counted(n, "tool") if n else ""
 

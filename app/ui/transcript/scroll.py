@@ -101,13 +101,15 @@ class LineScroll(ScrollView, RowCanvas):
         if item not in self.items[-1:] and item not in self.items:
             return
         width, at = self._width, self._index(item)
-        changed, end, place = item.changed_line(width), self._ends[at], self._top_of(item) - self.scroll_offset.y
+        changed, end, before = item.changed_line(width), self._ends[at], self._top_of(item) - self.scroll_offset.y
         self._measure(at)
         if not self._columns or changed is None:
             return
         is_new = self._move()
-        scrolled = place - (place := self._top_of(item) - self.scroll_offset.y)
-        top = max(0, min(place + changed, self._height - scrolled) if scrolled else place + changed)
+        now = self._top_of(item) - self.scroll_offset.y
+        scrolled = before - now
+        # Lines that come into the view are drawn as well.
+        top = max(0, min(now + changed, self._height - scrolled))
         if is_new or scrolled < 0:
             draw_soon(self, self.outer_size.region)
         elif top < self._height:
