@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from app.core.printable import printable
-from app.engine.types import SAMPLING_BOUNDS
+from app.engine.types import MAX_DRAFT, SAMPLING_BOUNDS
 from app.settings.kinds import Value
 from app.settings.setting import Setting
 from app.settings.table import BY_NAME, FORMER, TABLES, nearest
 
 _MAX_SHOWN_CHARACTERS = 300
+_FORMER_DRAFT_LENGTHS = (63, 64)
+"""Lengths that earlier versions allowed."""
 _SAMPLING_KEY_PREFIX = "general.sampling."
 """Beginning of the keys of recommended values, as llama_model_meta_key in llama.h has them."""
 _BY_KEY = {
@@ -53,6 +55,8 @@ def check(
             problems.append(_problem(name, f"{name} cannot be set here."))
         else:
             try:
+                if name in ("draft.n_max", "draft.n_min") and raw in _FORMER_DRAFT_LENGTHS:
+                    raw = MAX_DRAFT
                 values[name] = setting.kind.read(raw)
             except (ValueError, OverflowError):
                 problems.append(_problem(name, setting.error(name, _value_text(raw))))

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from app.core.errors import SettingsError
 from app.core.printable import printable
+from app.engine.types import MAX_DRAFT
 from app.settings.checking import check, check_keys, check_presets
 from app.settings.file import Content, SettingsFile
 from app.settings.table import SETTINGS
@@ -72,6 +73,14 @@ def test_a_former_name_is_read_and_replaced_by_the_next_change(file: SettingsFil
     write(file, f"[{table}]\nlookup_min_match = 5\n")
     assert file.unset(name, preset)
     assert file.read() == Content()
+
+
+def test_draft_lengths_of_earlier_versions_are_read_as_the_longest(file: SettingsFile) -> None:
+    write(file, "[draft]\nn_max = 64\nn_min = 65\n[presets.long.draft]\nn_max = 63\n")
+    content = file.read()
+    assert content.values == {"draft.n_max": MAX_DRAFT}
+    assert content.presets == {"long": {"draft.n_max": MAX_DRAFT}}
+    assert [problem.name for problem in content.problems] == ["draft.n_min"]
 
 
 def test_each_wrong_key_costs_only_itself_and_is_named(file: SettingsFile) -> None:
