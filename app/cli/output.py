@@ -175,8 +175,12 @@ class AnswerPrinter:
 
     def break_line(self) -> None:
         """End an unfinished line of a terminal or of the reasoning, so that a message gets its own line."""
-        if self.holds_line or (self._current is self._reasoning and self._last != "\n"):
-            assert self._current is not None
+        if self.holds_line or self._current is self._reasoning:
+            self.end_line()
+
+    def end_line(self) -> None:
+        """End an unfinished line, also of a file."""
+        if self._current is not None and self._last != "\n":
             self._write(self._current, "\n", "\n")
 
     def finish(self, answer: Mapping[str, Any], summary: str) -> None:

@@ -153,11 +153,15 @@ class Listener:
 
     def _take_call(self, tools: RunTools, event: Event) -> bool:
         try:
-            return tools.take(event)
+            is_taken = tools.take(event)
         except AppError as error:
             if tools.finished is not None:
                 self._printer.print_json({**self._json_of(tools.finished), "error": error.message})
             raise
+        if is_taken and isinstance(event, Finished):
+            # Another answer follows.
+            self._printer.end_line()
+        return is_taken
 
     def _json_of(self, event: Finished) -> dict[str, Any]:
         assert self._pair is not None

@@ -10,12 +10,14 @@ from app.cli.run import Listener
 from app.cli.run_tools import RunTools
 from app.conversations.message import Message, Role
 from app.core.errors import AppError, UsageError
+from app.engine.events import Step
+from app.engine.text.segments import Segment
 from app.engine.text.tool_calls import ToolCall
 from app.settings.layers import DEFAULTS
 from app.settings.mcp_file import McpServer
 from app.worker.events import Event, Loaded, ToolReturned, ToolsListed
 from app.worker.request import AnswerRequest
-from tests.fake_engine import PAIR
+from tests.fake_engine import PAIR, STATS
 from tests.fake_tools import FILES, READ, WRITE, FakeToolHost, call
 from tests.session.scripted import finished
 
@@ -120,3 +122,25 @@ def test_calls_in_a_row_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     run.calls(call("read_file", '{"path": "other.md"}'))
     with pytest.raises(AppError, match="1 times in a row"):
         run.returns("two")
+
+
+def test_each_answer_begins_its_own_line_in_a_file(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = Run(monkeypatch, "read_file")
+    listener, events = Listener(DEFAULTS, as_json=False), SimpleQueue[Event]()
+    listener.tools = run.tools
+    for event in (
+        Loaded(PAIR),
+        ToolsListed("files", (READ, WRITE)),
+        replace(finished(1, ""), calls=(READS,)),
+        ToolReturned(1, "Buy milk."),
+        Step(2, (Segment("<tools></tools>"),), STATS),
+        finished(2, "<tools></tools>"),
+        Step(3, (Segment("Milk."),), STATS),
+        finished(3, "Milk."),
+    ):
+        events.put(event)
+    listener.listen(events)
+
+    assert capsys.readouterr().out == "<tools></tools>\nMilk.\n"
