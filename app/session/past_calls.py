@@ -47,7 +47,7 @@ class PastCalls:
 
         A tool that may change something is run again until two results are the same, and so is one that failed.
         """
-        arguments, last = read_arguments(call) or call.arguments, self._last(call)
+        arguments, last = _compared(call), self._last(call)
         is_new = True
         if tool is not None and tool.reads_only:
             is_new = failed or not any(_holds(one, call.name, arguments, text) for one in self._calls)
@@ -60,7 +60,7 @@ class PastCalls:
         return is_new
 
     def _last(self, call: ToolCall) -> _PastCall | None:
-        same = (call.name, read_arguments(call) or call.arguments)
+        same = (call.name, _compared(call))
         return next((one for one in reversed(self._calls) if (one.name, one.arguments) == same), None)
 
 
@@ -97,8 +97,13 @@ def with_results_as_text(request: AnswerRequest) -> AnswerRequest:
 
 def read_arguments(call: ToolCall) -> dict[str, Any] | None:
     """Return the arguments of a call, or None if they are not a JSON object."""
-    try:
-        found = json.loads(call.arguments or "{}", strict=False)
-    except (ValueError, RecursionError):
-        return None
+    found = _compared(call)
     return found if isinstance(found, dict) else None
+
+
+def _compared(call: ToolCall) -> object:
+    """Return the arguments of a call as JSON, in which spaces and the order of keys do not count; else their text."""
+    try:
+        return json.loads(call.arguments or "{}", strict=False)
+    except (ValueError, RecursionError):
+        return call.arguments
