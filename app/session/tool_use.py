@@ -163,7 +163,8 @@ class ToolUse:
 
         None stands for all servers that are not disabled.
         """
-        if not self.listed:
+        # The screen of tools may list them before any turn has tools.
+        if not (self.listed and self._servers):
             n = sum(not server.is_disabled if names is None else server.name in names for server in self._known)
             return counted(n, "tool server") if n else ""
         n = sum(names is None or tool.server in names for tool in self._tools.values())

@@ -591,6 +591,8 @@ def test_what_the_status_says_of_tools(tmp_path: Path) -> None:
     assert [chat.tools.offer(names) for names in (None, (), ("off", "files"))] == [
         "1 tool server", "", "2 tool servers"
     ]  # fmt: skip
+    chat.session.handle(ToolsListed("files", (READ, WRITE)))
+    assert chat.tools.offer(("off", "files")) == "2 tool servers"
     chat.asks("a")
     assert [chat.tools.offer(names) for names in (None, ("files",), ("off",))] == ["2 tools", "2 tools", ""]
 
