@@ -38,14 +38,14 @@ class Permissions:
 
     @property
     def always(self) -> dict[str, str]:
-        """The digests of the tools that are always allowed, by their keys; another Tandem may have changed the file."""
-        if self._file is None:
-            return self._always
+        """The digests of the tools that are always allowed, by their keys; another Tandem may have changed the file.
+
+        None is allowed while the file cannot be read.
+        """
         try:
-            found = json.loads(read_bytes(self._file))
-        except (OSError, ValueError, RecursionError):
-            found = {}
-        return found if isinstance(found, dict) else {}
+            return self._stored()
+        except AppError:
+            return {}
 
     def allows(self, tool: Tool, conversation: int | None) -> bool:
         """Return whether a tool may run without a question, as it is described now and the file says now."""
@@ -68,14 +68,31 @@ class Permissions:
         if permission is Permission.CONVERSATION:
             self._in_conversation |= {(conversation, key): digest for key, digest in new.items()}
         elif permission in (Permission.ALWAYS, Permission.READING):
-            self._write(self.always | new)
+            self._write(self._stored() | new)
 
     def revoke(self, keys: Iterable[str]) -> None:
         """Ask again before these tools run, in all conversations. Raises AppError if it cannot be stored."""
         gone = set(keys)
         here = self._in_conversation.items()
         self._in_conversation = {where: digest for where, digest in here if where[1] not in gone}
-        self._write({key: digest for key, digest in self.always.items() if key not in gone})
+        self._write({key: digest for key, digest in self._stored().items() if key not in gone})
+
+    def _stored(self) -> dict[str, str]:
+        """Return what is always allowed. Raises AppError for a file that must not be overwritten."""
+        if self._file is None:
+            return self._always
+        try:
+            found = json.loads(read_bytes(self._file))
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            reason = error.strerror or error
+            raise AppError(f"{self._file} cannot be read: {reason}.", "Check the file and its permissions.") from error
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            raise AppError(f"{self._file} is damaged.", "Delete it; Tandem then asks again before a tool runs.")
+        return found
 
     def _write(self, always: dict[str, str]) -> None:
         self._always = always

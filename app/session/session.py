@@ -100,7 +100,9 @@ class Session(ChatEvents):
         """Answer the question about a call."""
         if self.tools is None or self.question is None:
             raise AppError("No call of a tool waits for you.")
-        self.tools.answer(permission, self.conversation)
+        failure = self.tools.answer(permission, self.conversation)
+        if failure is not None:
+            self.library.say(f"{failure.sentences} Only this call is allowed.")
         self._what |= Change.CALLS
         if self.tools.running is None:
             self._run_calls()

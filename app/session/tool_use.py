@@ -217,15 +217,17 @@ class ToolUse:
         self._must_answer = True
         return True
 
-    def answer(self, permission: Permission, conversation: Transcript) -> None:
-        """Take the answer to the question. Raises AppError if it cannot be stored."""
-        question = self.question
+    def answer(self, permission: Permission, conversation: Transcript) -> AppError | None:
+        """Take the answer to the question; return why it cannot be stored, if so: it then holds for this call only."""
+        question, failure = self.question, None
         assert question is not None
         if question.tool is not None and permission is not Permission.NO:
             reading = (tool for tool in self.listed[question.tool.server].tools if tool.reads_only)
             allowed = reading if permission is Permission.READING else (question.tool,)
-            # The question stays if this fails.
-            self.permissions.allow(permission, allowed, conversation.number)
+            try:
+                self.permissions.allow(permission, allowed, conversation.number)
+            except AppError as error:
+                failure = error
         self.question = None
         if question.call is None or question.tool is None:
             self._n_rounds, self._has_news = 0, permission is not Permission.NO
@@ -233,6 +235,7 @@ class ToolUse:
             self._end_call(conversation, _DECLINED, failed=True)
         else:
             self._run(question.call, question.tool, read_arguments(question.call) or {})
+        return failure
 
     def _run(self, call: ToolCall, tool: Tool, arguments: dict[str, Any]) -> None:
         self._number += 1

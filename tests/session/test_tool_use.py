@@ -450,16 +450,28 @@ def test_an_answer_is_stopped_as_ever(chat: ToolChat) -> None:
     assert chat.texts() == ["a", "half"]
 
 
-def test_a_question_stays_if_the_permission_cannot_be_stored(chat: ToolChat, tmp_path: Path) -> None:
+def test_a_call_is_allowed_once_if_the_permission_cannot_be_stored(chat: ToolChat, tmp_path: Path) -> None:
     (tmp_path / "tools.json").mkdir()
-    chat.asks("a")
-    chat.calls(READS)
-    with pytest.raises(AppError, match="cannot be written"):
-        chat.session.permit(Permission.ALWAYS)
-    assert chat.host.calls == []
-    chat.session.permit(Permission.ONCE)
+    chat.reads("one")
+    chat.calls(reads("other.md"))
 
     assert len(chat.host.calls) == 1
+    assert chat.asked == "read_file"
+    assert "cannot be read" in chat.said[0]
+
+
+@pytest.mark.parametrize("damaged", ["", "[1]", '{"files/read_file": "ab'])
+def test_a_damaged_file_of_permissions_is_not_overwritten(tmp_path: Path, damaged: str) -> None:
+    file = tmp_path / "tools.json"
+    file.write_text(damaged)
+    permissions = Permissions(file)
+    assert permissions.always == {}
+    with pytest.raises(AppError, match="is damaged"):
+        permissions.allow(Permission.ALWAYS, [READ], None)
+    with pytest.raises(AppError, match="is damaged"):
+        permissions.revoke([READ.key])
+
+    assert file.read_text() == damaged
 
 
 # Branches and other conversations
