@@ -38,6 +38,8 @@ class LineCompositor(Compositor):
         if self._scrolled is not None and self._scrolled[0] is widget:
             self._draw_scrolled()
         elif scrolled:
+            # One widget scrolls in a drawing; another that waits is drawn whole.
+            self._draw_scrolled()
             self._scrolled, view = (widget, scrolled), self._view(widget)
             if widget._repaint_regions or any(view.overlaps(region) for region in self._dirty_regions):
                 # What waits to be drawn has moved as well.
