@@ -52,11 +52,11 @@ class ChatController:
     ) -> None:
         self.view = view
         self.session = view.session
-        self.input_mode = InputMode(view)
+        self.reader = MessageReader(view)
+        self.input_mode = InputMode(view, self.reader)
         self.renderer = Renderer(view, self.input_mode, tuning.option, queue)
         self.commands = ConversationCommands(view, self.input_mode, self.run)
         self._action = action
-        self.reader = MessageReader(view)
 
     async def command(self, action: Callable[..., object], *arguments: object) -> None:
         """Run an action as `attempt` does, and draw what it changed."""
@@ -211,9 +211,9 @@ class ChatController:
         message = messages.find(last.id) if last is not None else None
         if last is None or message is None:
             raise AppError("There is no prompt to edit.")
-        self.session.refuse_if_busy()
-        messages.choose(message)
         self._edit(last, message)
+        messages.choose(message)
+        self.view.prompt.focus()
 
     def _edit(self, node: Node, message: MessageItem) -> None:
         self.session.refuse_if_busy()

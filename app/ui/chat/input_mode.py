@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 from app.conversations.attached import joined, question_of, with_marks
+from app.ui.chat.message_reader import MessageReader
 from app.ui.chat.view import ChatView
 from app.ui.commands import COMMANDS
 from app.ui.key_names import key
@@ -33,8 +34,9 @@ class InputMode:
         sending: The text whose files are being read before it is sent.
     """
 
-    def __init__(self, view: ChatView) -> None:
+    def __init__(self, view: ChatView, reader: MessageReader) -> None:
         self._view = view
+        self._reader = reader
         self._mode: _Mode | None = None
         self._stores_soon = False
         self.sending = ""
@@ -108,7 +110,11 @@ class InputMode:
             done: Receives the text; raises AppError to leave it in the line.
             message: The message that is edited; None for something else.
             is_prompt: Whether the text is a prompt, with files and pastes.
+
+        Raises:
+            AppError: The files of a prompt are being read, which comes back to the line if that fails.
         """
+        self._reader.refuse_if_reading()
         self._view.hint.forget()
         self.leave()
         view, typed = self._view, self._view.prompt.whole

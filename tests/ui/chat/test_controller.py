@@ -339,6 +339,29 @@ async def test_escape_stops_the_reading_of_a_file_and_the_prompt_comes_back(
         assert chat.screen.controller.input_mode.is_active is edits
 
 
+async def test_no_other_edit_begins_while_the_files_of_an_edited_prompt_are_read(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, released: threading.Event
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "report.pdf").touch()
+    async with kept_chat(file) as chat:
+        await chat.exchange("one", "first")
+        await chat.press("ctrl+e", shows="Editing the prompt")
+        await chat.type(" @report.pdf")
+        await chat.press("enter", shows="reading report.pdf")
+        for action in ("edit_last", "rename", "system", "find"):
+            chat.screen.view.hint.forget()
+            chat.screen.action_do(action)
+            await chat.shows("are being read; esc stops it.")
+            assert chat.prompt == ""
+        await chat.press("escape", shows="Reading was stopped; the prompt was not sent.")
+        assert chat.prompt == "one @report.pdf"
+        assert chat.screen.controller.input_mode.is_active
+        released.set()
+        await chat.next_request("enter")
+        assert "words of the report" in chat.asked[-1]
+
+
 async def test_a_prompt_whose_file_is_read_at_the_end_of_the_program_comes_back(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, released: threading.Event
 ) -> None:
