@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from app.conversations.message import Prefill
 from app.engine.auto.curve import CostModel
-from app.engine.auto.first_costs import LEARNING, FirstCosts
+from app.engine.auto.measure_costs import LEARNING, FirstCosts
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
 from app.engine.draft_source import DraftSource

@@ -40,7 +40,7 @@ class PairStatistics:
         has_short_context: Whether this answer had single-token steps over a short context.
         measured_ns: Time of a single token when the costs were measured; unless given, the present time.
         n_remeasured: Times that the costs were replaced because other programs slowed down the measurement.
-        is_estimated: Whether the costs come from an answer alone; see `app.engine.auto.first_costs`.
+        is_estimated: Whether the costs come from an answer alone; see `app.engine.auto.measure_costs`.
     """
 
     costs: CostModel

@@ -5,7 +5,7 @@ import pytest
 from app.engine.auto.backlog import Backlog
 from app.engine.auto.cost_profile import expand
 from app.engine.auto.curve import CostModel
-from app.engine.auto.first_costs import FirstCosts
+from app.engine.auto.measure_costs import FirstCosts
 from app.engine.events import Step
 from app.engine.interfaces import AnswerStart, StepResult
 from app.engine.sources import Source

@@ -11,8 +11,8 @@ from random import Random
 
 import pytest
 
-from app.engine.auto.first_costs import FirstCosts
 from app.engine.auto.guard import Ledger
+from app.engine.auto.measure_costs import FirstCosts
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
 from app.engine.draft_source import DraftSource
