@@ -299,7 +299,7 @@ class Renderer:
 
     def _focus_options(self) -> None:
         for options in self._view.query(FitOptionList):
-            options.focus()
+            options.focus(scroll_visible=False)
 
     @property
     def _can_focus_options(self) -> bool:

@@ -25,7 +25,7 @@ from app.ui.composer.completion import Suggestions, WaitingPrompts
 from app.ui.composer.input import PromptInput
 from app.ui.conversations.sidebar import Sidebar
 from app.ui.models.downloads import DownloadLines
-from app.ui.models.fit_options import ErrorNotice
+from app.ui.models.fit_options import ErrorNotice, FitOptionList
 from app.ui.models.service import PairService
 from app.ui.models.state import FitOption
 from app.ui.sidebar.panel import ReadoutPanel, StatusLine
@@ -193,7 +193,14 @@ class ChatView(Vertical):
         """Show options below the messages, until `end_offer`; an earlier offer uses the same keys."""
         await self._below_messages.remove_children()
         await self._below_messages.mount(ErrorNotice(error, options))
-        self._below_messages.scroll_end(animate=False)
+        self.call_after_refresh(self._show_offer)
+
+    def _show_offer(self) -> None:
+        """Show the end of an offer, or the beginning of its options if they are longer than the view."""
+        below = self._below_messages
+        below.scroll_end(animate=False, immediate=True)
+        for options in below.query(FitOptionList):
+            below.scroll_to_widget(options, animate=False, immediate=True, origin_visible=True)
 
     async def end_offer(self) -> None:
         """Remove the options, unless they are about a failure that lasts."""
