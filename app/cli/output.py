@@ -71,7 +71,7 @@ def for_reading(text: str, stream: TextIO, hang: int = 0) -> str:
     return "\n".join(lines)
 
 
-class StatusLine:
+class TerminalLine:
     """One line on stderr that overwrites itself; silent without a terminal."""
 
     _stream: TextIO | None = None
@@ -119,7 +119,7 @@ class StatusLine:
             return None
 
 
-status = StatusLine()
+status = TerminalLine()
 """The status line of this process."""
 
 

@@ -18,9 +18,9 @@ from app.worker.request import AnswerRequest
 
 REPEATED = "This call was made before; its result is above."
 """Result of a call that is not run again."""
-
-
-_MARKUP_START, _TAG = re.compile(r"\s*(```\w*\s*)?[<{\[]"), re.compile(r"<[^<>]*>")
+_MARKUP_START = re.compile(r"\s*(```\w*\s*)?[<{\[]")
+"""Beginning of an answer that is markup: a tag, an object or a list, perhaps in a code block."""
+_TAG = re.compile(r"<[^<>]*>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,10 @@ class PastCalls:
         return last is not None and last.is_final
 
     def add(self, call: ToolCall, tool: Tool | None, text: str, *, failed: bool) -> bool:
-        """Add a call that has ended; return whether its result is new to the model. No tool stands for a call not run.
+        """Add a call that has ended; return whether its result is new to the model.
 
-        A tool that may change something is run again until two results are the same, and so is one that failed.
+        A tool that may change something is run again until two results are the same, and so is one that failed. The
+        tool is None if the call was not run.
         """
         arguments, last = _compared(call), self._last(call)
         is_new = True

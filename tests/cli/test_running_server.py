@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from app.cli.output import AnswerPrinter, StatusLine
+from app.cli.output import AnswerPrinter, TerminalLine
 from app.cli.running_server import RunningServer, ServerAnswer
 from app.core.errors import INTERRUPTED
 from app.worker.request import AnswerRequest
@@ -41,11 +41,11 @@ def sending(data: bytes, *, ends: bool = True) -> Iterator[ServerAnswer]:
 @pytest.mark.parametrize(
     ("data", "owner", "name", "expected"),
     [
-        (b"", StatusLine, "show", "0 tokens; stopped\n"),
+        (b"", TerminalLine, "show", "0 tokens; stopped\n"),
         (HEAD + TEXT + b"data: ", AnswerPrinter, "print", "1 token; stopped\n"),
         (
             HEAD + b": keep-alive\n\n",
-            StatusLine,
+            TerminalLine,
             "say",
             "Waiting for the server's current answer.\n0 tokens; stopped\n",
         ),

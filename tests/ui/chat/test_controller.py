@@ -281,8 +281,10 @@ async def test_a_conversation_is_forked_at_a_message(file: Path) -> None:
 
 
 @pytest.fixture
-def released(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
-    """Reading a file takes until this event is set, or until it is stopped."""
+def released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Reading `report.pdf` in the current folder takes until this event is set, or until it is stopped."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "report.pdf").touch()
     event = threading.Event()
 
     def read(path: Path, name: str, limits: PictureLimits, is_cancelled: Callable[[], bool]) -> str:
@@ -295,10 +297,8 @@ def released(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
 
 
 async def test_a_file_that_is_read_is_shown_and_the_next_prompt_can_be_typed(
-    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, released: threading.Event
+    file: Path, released: threading.Event
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "report.pdf").touch()
     async with kept_chat(file) as chat:
         await chat.type("sum up @report.pdf")
         await chat.press("enter", shows="reading report.pdf")
@@ -316,10 +316,8 @@ async def test_a_file_that_is_read_is_shown_and_the_next_prompt_can_be_typed(
 
 @pytest.mark.parametrize("edits", [False, True])
 async def test_escape_stops_the_reading_of_a_file_and_the_prompt_comes_back(
-    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, released: threading.Event, edits: bool
+    file: Path, released: threading.Event, edits: bool
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "report.pdf").touch()
     async with kept_chat(file) as chat:
         if edits:
             await chat.exchange("one", "first")
@@ -340,10 +338,8 @@ async def test_escape_stops_the_reading_of_a_file_and_the_prompt_comes_back(
 
 
 async def test_no_other_edit_begins_while_the_files_of_an_edited_prompt_are_read(
-    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, released: threading.Event
+    file: Path, released: threading.Event
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "report.pdf").touch()
     async with kept_chat(file) as chat:
         await chat.exchange("one", "first")
         await chat.press("ctrl+e", shows="Editing the prompt")
@@ -363,10 +359,8 @@ async def test_no_other_edit_begins_while_the_files_of_an_edited_prompt_are_read
 
 
 async def test_a_prompt_whose_file_is_read_at_the_end_of_the_program_comes_back(
-    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, released: threading.Event
+    file: Path, released: threading.Event
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "report.pdf").touch()
     async with kept_chat(file) as chat:
         await chat.type("sum up @report.pdf")
         await chat.press("enter", shows="reading report.pdf")
@@ -377,10 +371,8 @@ async def test_a_prompt_whose_file_is_read_at_the_end_of_the_program_comes_back(
 
 
 async def test_the_reading_of_a_file_for_a_comparison_is_stopped_by_escape_or_at_the_end_of_the_program(
-    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, released: threading.Event
+    file: Path, released: threading.Event
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "report.pdf").touch()
     async with kept_chat(file) as chat:
         await chat.type("@report.pdf ")
         await chat.press("f2", shows="reading report.pdf")
