@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from app.cli import main
+from app.cli.output import TerminalLine
 from app.models.source import HubModel
 from app.worker.known_pairs import about_catalog, named_pair, newest, registry
 from tests.models.hub.loopback import LoopbackHub
@@ -172,8 +173,8 @@ def test_a_person_is_asked_whether_to_use_the_current_file(
         asked.append(question)
         return reply
 
-    monkeypatch.setattr("app.cli.output.StatusLine.can_ask", property(lambda self: True))
-    monkeypatch.setattr("app.cli.output.StatusLine.ask", answer)
+    monkeypatch.setattr(TerminalLine, "can_ask", property(lambda self: True))
+    monkeypatch.setattr(TerminalLine, "ask", answer)
 
     assert main(["setup", "mine", "--no-trial"]) == code
     assert asked[0].startswith("Use the current file instead, without a checksum?")

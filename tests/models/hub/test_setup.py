@@ -10,6 +10,7 @@ import pytest
 from huggingface_hub import constants, hf_hub_download
 
 from app.cli import main
+from app.cli.output import TerminalLine
 from app.core.errors import AppError, CatalogError, HubError, PairError
 from app.core.fixes import command
 from app.hardware.fit import main_memory_room
@@ -303,8 +304,8 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Free:
 def test_setup_warns_before_downloading_a_pair_that_does_not_fit(
     pair: LoopbackHub, room: Free, tandem: Tandem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.cli.output.StatusLine.can_ask", True)
-    monkeypatch.setattr("app.cli.output.StatusLine.ask", lambda *_: "n")
+    monkeypatch.setattr(TerminalLine, "can_ask", True)
+    monkeypatch.setattr(TerminalLine, "ask", lambda *_: "n")
     room(1000)
     said = tandem("setup", *BOTH).sentences
     assert "note It does not fit here: it needs" in said
