@@ -14,7 +14,7 @@ from app.cli.streams import cancel_on_interrupt
 from app.compare import shown_name
 from app.compare.measured_pairs import Speeds, save
 from app.compare.race import WARM_UP, RunBegan
-from app.conversations.message import Message, Role
+from app.conversations.message import Message
 from app.core.errors import INTERRUPTED, Interrupted, UsageError
 from app.core.paths import benchmarks_dir
 from app.core.printable import printable
@@ -28,7 +28,6 @@ from app.llama.cancel import CancelFlag
 from app.llama.installed import is_cpu_only_build
 from app.llama.pair import NativePair
 from app.llama.params import PairParams
-from app.session.chat_settings import chat_settings
 from app.settings.layers import Origin, Thinking, drafting
 from app.settings.placement import ALL_LAYERS
 from app.settings.table import NUMBERS
@@ -100,12 +99,11 @@ def answer_request(loader: PairLoader, tokens: int, *messages: Message) -> Answe
 
     --max-tokens sets another length; the settings can only make an answer shorter.
     """
-    answers = chat_settings(loader.pair.title, loader.settings)
-    request, is_typed = answers.request, loader.settings.origin("answer.max_tokens") is Origin.FLAG
+    request = AnswerRequest.of(loader.settings, messages)
+    is_typed = loader.settings.origin("answer.max_tokens") is Origin.FLAG
     most = request.max_tokens or tokens
     return replace(
         request,
-        messages=((Message(Role.SYSTEM, answers.system),) if answers.system else ()) + messages,
         sampling=with_seed(request.sampling, SEED),
         drafting=None,
         max_tokens=most if is_typed else min(most, tokens),

@@ -18,7 +18,8 @@ from app.cli.running_server import ServerAnswer, server_for
 from app.cli.setting_flags import in_flags
 from app.cli.streams import cancel_on_interrupt, is_piped, is_silent, read_input
 from app.conversations.attached import Attachment, compose
-from app.conversations.message import Prefill
+from app.conversations.message import Prefill, Role
+from app.conversations.tree import as_message
 from app.core.errors import INTERRUPTED, AppError, StoppedError, UsageError
 from app.core.fixes import quoted
 from app.core.included import located, read_included
@@ -30,8 +31,7 @@ from app.core.regular_file import read_user_text, text_size
 from app.engine.events import PromptProgress, Step
 from app.engine.types import FinishReason, Guidance
 from app.models.pair_info import PairInfo
-from app.session.chat_settings import answer_request, chat_settings, picture_limits
-from app.settings.layers import Origin, Resolved
+from app.settings.layers import Origin, Resolved, picture_limits
 from app.worker.events import Event, Failed, Finished, Loaded, LoadProgress, Measuring, Notice
 from app.worker.pair_loader import make_engine, received
 from app.worker.request import AnswerRequest
@@ -64,13 +64,12 @@ def run(
     guidance = _read_guidance(json_schema, grammar)
     words = _read_prompt(prompt, prompt_file)
     loader = read_pair(given)
-    settings = chat_settings(loader.pair.title, loader.settings)
     _report_references(prompt or "", file)
     # libtiff and others print what is wrong with a picture.
     with guarded_stderr(log_file()):
         text, pictures = with_files(words, file, picture_limits(loader.settings), takes_stdin=not is_stdin)
     request = replace(
-        with_pictures(answer_request(settings, text, ()), pictures),
+        with_pictures(AnswerRequest.of(loader.settings, [as_message(Role.USER, text)]), pictures),
         prefill=Prefill(prefill) if prefill.strip() else None,
         guidance=guidance,
     )
@@ -95,7 +94,7 @@ def run(
             with cancel_on_interrupt(worker.cancel):
                 worker.load(loader)
                 if listener.tools is not None:
-                    listener.tools.start(cast("tuple[str, ...] | None", loader.settings["answer.tools"]))
+                    listener.tools.start(loader.settings.names_or_all("answer.tools"))
                 else:
                     worker.answer(request)
                 return listener.listen(events)

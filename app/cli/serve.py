@@ -26,7 +26,7 @@ from app.models.pair_info import PairInfo
 from app.server.app import DEFAULT_HOST, DEFAULT_PORT, HttpServer, address_of, bound_socket
 from app.server.engine_queue import EngineQueue, Metrics
 from app.server.service import Access, Service
-from app.session.chat_settings import chat_settings
+from app.settings.layers import drafting
 from app.worker.events import Event, Failed, Loaded, LoadProgress, Notice
 from app.worker.jobs import MeasureJob
 from app.worker.known_pairs import FILES
@@ -45,11 +45,10 @@ def serve(
 ) -> int:
     """Load a pair and answer requests until Ctrl+C."""
     loader = replace(read_pair(given), preferred_ctx=_PREFERRED_CTX)
-    answers = chat_settings(loader.pair.title, loader.settings)
     access = Access(host, api_key or os.environ.get("TANDEM_API_KEY", ""), tuple(cors))
     listener = bound_socket(host, port)
     with listener, guarded_stderr(log_file()):
-        idle = MeasureJob(answers.request.drafting)
+        idle = MeasureJob(drafting(loader.settings))
         requests = EngineQueue(lambda emit: make_engine(loader.process, emit), Metrics(), idle)
         try:
             pair = _load(requests, loader)
@@ -61,7 +60,7 @@ def serve(
                 view.say("Anyone on this network can use the server. Set a key: --api-key KEY, or TANDEM_API_KEY.")
             report = partial(report_for_run, requests.metrics)
             name = loader.pair.name if loader.pair.name != FILES else pair.target.name
-            service = Service(requests, answers, name, access, view.on_end, report)
+            service = Service(requests, loader.settings, name, access, view.on_end, report)
             running = RunningServer(f"{address}/v1/chat/completions", *models_of(loader.pair), access.key)
             with announced(running):
                 asyncio.run(view.show(HttpServer(service, listener)))

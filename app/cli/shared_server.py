@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from app.models.catalog import Pair
 from app.session.answering import Engine
-from app.session.chat_settings import ChatSettings
+from app.settings.layers import Resolved
 from app.worker.events import Event, Loaded
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class SharedServer:
         if (receive := self._receive) is not None:
             receive(event)
 
-    def toggle(self, pair: PairInfo, settings: ChatSettings) -> tuple[str, str | None]:
+    def toggle(self, pair: PairInfo, settings: Resolved) -> tuple[str, str | None]:
         """Start or stop the server; return a sentence about it, and its address while it serves.
 
         Raises:

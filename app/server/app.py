@@ -8,6 +8,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -29,6 +30,7 @@ from app.server.fields import is_token, refuse
 from app.server.messages import AnthropicFormat, read_anthropic, read_count
 from app.server.responses import ResponseFormat, read_response
 from app.server.service import Handler, Service, answering, body_of, failure, page_error, result_of
+from app.settings.layers import sampling
 from app.worker.jobs import Query, prompt_text, text_of, token_count, tokens_of
 
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8087
@@ -89,8 +91,7 @@ def _model(service: Service) -> dict[str, Any]:
 async def props(request: Request, service: Service) -> Response:
     """Return the properties that llama-server reports, as far as they exist here."""
     pair = service.queue.metrics.pair
-    sampling = service.settings.request.sampling
-    params = {name: getattr(sampling, name) for name in sampling.__dataclass_fields__}
+    params = asdict(sampling(service.settings))
     target = pair.target if pair is not None else None
     return JSONResponse(
         {

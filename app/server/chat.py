@@ -17,7 +17,7 @@ from app.server.conversation import read_messages, request_for
 from app.server.errors import RequestError
 from app.server.fields import FieldNames, Fields, read_n_choices, read_n_top
 from app.server.tools import chosen, read_tools
-from app.session.chat_settings import ChatSettings
+from app.settings.layers import Resolved
 from app.worker.request import AnswerRequest
 
 DONE = "data: [DONE]\n\n"
@@ -26,14 +26,14 @@ _MIN_PROBABILITY = 1e-30
 _N_SEEDS = int(SAMPLING_BOUNDS["seed"][1]) + 1
 
 
-def read_chat(fields: Fields, settings: ChatSettings) -> AnswerRequest:
+def read_chat(fields: Fields, settings: Resolved) -> AnswerRequest:
     """Return the request of the engine."""
     if fields.flag("add_generation_prompt") and fields.flag("continue_final_message"):
         raise RequestError("Send add_generation_prompt or continue_final_message, not both.")
     for old, new in (("functions", "tools"), ("function_call", "tool_choice")):
         if old in fields:
             raise RequestError(f"{old} is not supported.", f"Send {new} instead.", param=old)
-    pictures = RequestPictures(settings.pictures)
+    pictures = RequestPictures.of(settings)
     messages = read_messages(fields.objects("messages"), pictures)
     request = request_for(fields, settings, _FIELD_NAMES, messages, chosen(read_tools(fields), fields), pictures)
     return replace(request, n_top=read_n_top(fields))
@@ -46,7 +46,7 @@ def repeated(request: AnswerRequest, n: int) -> list[AnswerRequest]:
     return [replace(request, sampling=replace(sampling, seed=seed)) for seed in seeds]
 
 
-def read_choices(fields: Fields, settings: ChatSettings) -> list[AnswerRequest]:
+def read_choices(fields: Fields, settings: Resolved) -> list[AnswerRequest]:
     """Return the requests for all answers."""
     return repeated(read_chat(fields, settings), read_n_choices(fields))
 

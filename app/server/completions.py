@@ -10,7 +10,7 @@ from app.server.answer import Answer, Delta, End, Names, Part, PrefillProgress, 
 from app.server.chat import CompletionFormat, as_logprob, as_timings, log_of, repeated, usage_of
 from app.server.errors import RequestError
 from app.server.fields import MOST_TOP, FieldNames, Fields, is_token, read_answer, read_n_choices, read_n_top, refuse
-from app.session.chat_settings import ChatSettings
+from app.settings.layers import Resolved
 from app.worker.events import Finished
 from app.worker.request import AnswerRequest
 
@@ -18,7 +18,7 @@ _PROMPT_FORMS = "a string, an array of token ids, or an array of strings and suc
 _MOST_PROMPTS = 256
 
 
-def read_completions(fields: Fields, settings: ChatSettings) -> list[AnswerRequest]:
+def read_completions(fields: Fields, settings: Resolved) -> list[AnswerRequest]:
     """Return the requests that continue each prompt `n` times."""
     n, prompts = read_n_choices(fields), read_prompts(fields)
     fields.whole("best_of", 1, n)
@@ -32,13 +32,13 @@ def read_completions(fields: Fields, settings: ChatSettings) -> list[AnswerReque
 def _requests(
     prompts: Sequence[PlainPrompt],
     fields: Fields,
-    settings: ChatSettings,
+    settings: Resolved,
     lengths: tuple[str, ...],
     n: int,
     n_top: int | None,
 ) -> list[AnswerRequest]:
     """Return the requests that continue each prompt `n` times; `lengths` name fields with the most tokens."""
-    request = replace(read_answer(fields, settings, FieldNames(lengths)), n_top=n_top)
+    request = replace(read_answer(fields, AnswerRequest.of(settings), FieldNames(lengths)), n_top=n_top)
     return [one for prompt in prompts for one in repeated(replace(request, text=prompt), n)]
 
 
@@ -115,12 +115,12 @@ class TextFormat(CompletionFormat):
 # llama-server's own API, which editors call
 
 
-def read_native(fields: Fields, settings: ChatSettings) -> list[AnswerRequest]:
+def read_native(fields: Fields, settings: Resolved) -> list[AnswerRequest]:
     """Return the requests of `/completion`."""
     return _native_requests(read_prompts(fields), fields, settings)
 
 
-def read_infill(fields: Fields, settings: ChatSettings) -> list[AnswerRequest]:
+def read_infill(fields: Fields, settings: Resolved) -> list[AnswerRequest]:
     """Return the requests of `/infill`."""
     for name in ("input_prefix", "input_suffix"):
         if name not in fields:
@@ -134,7 +134,7 @@ def read_infill(fields: Fields, settings: ChatSettings) -> list[AnswerRequest]:
     return _native_requests([gap], fields, settings)
 
 
-def _native_requests(prompts: Sequence[PlainPrompt], fields: Fields, settings: ChatSettings) -> list[AnswerRequest]:
+def _native_requests(prompts: Sequence[PlainPrompt], fields: Fields, settings: Resolved) -> list[AnswerRequest]:
     n_top = fields.whole("n_probs", 0, MOST_TOP)
     if n_top and fields.flag("post_sampling_probs"):
         raise RequestError("Only probabilities before sampling are available.", param="post_sampling_probs")

@@ -1,5 +1,7 @@
 """Read message content: strings, text parts, documents, pictures, and notes in place of other parts."""
 
+from __future__ import annotations
+
 import base64
 from pathlib import PurePath
 from typing import NoReturn
@@ -10,6 +12,7 @@ from app.core.included import included
 from app.core.pictures import MARK, Picture, PictureData, PictureLimits, read_picture
 from app.server.errors import RequestError
 from app.server.fields import Fields, refuse
+from app.settings.layers import Resolved, picture_limits
 
 _TEXT_PARTS = ("text", "input_text", "output_text", "refusal")
 _PICTURE_PARTS = ("image_url", "input_image", "image")
@@ -34,6 +37,11 @@ class RequestPictures:
         self.reader = reader
         self._limits = limits
         self._new: list[Picture] = []
+
+    @classmethod
+    def of(cls, settings: Resolved) -> RequestPictures:
+        """Return the pictures that the settings let a request have."""
+        return cls(picture_limits(settings) if settings["model.mmproj"] != "none" else None)
 
     def read(self, part: Fields) -> str | None:
         """Return the marks of the pictures in a part, or its text; None if the models can read neither."""

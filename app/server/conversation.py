@@ -12,7 +12,7 @@ from app.server.content import RequestPictures, part_text, parts_of, result_text
 from app.server.errors import RequestError
 from app.server.fields import FieldNames, Fields, read_answer, refuse
 from app.server.tools import Tools, arguments_of, custom_arguments
-from app.session.chat_settings import ChatSettings
+from app.settings.layers import Resolved
 from app.worker.request import AnswerRequest, with_pictures
 
 _ID_LENGTH = 9
@@ -135,7 +135,7 @@ def _arranged(messages: Sequence[Message]) -> tuple[list[Message], Prefill | Non
 
 def request_for(
     fields: Fields,
-    settings: ChatSettings,
+    settings: Resolved,
     names: FieldNames,
     messages: Iterable[Message],
     tools: Tools,
@@ -149,10 +149,8 @@ def request_for(
     given = list(messages)
     if not given:
         raise RequestError("There are no messages.", param="messages")
-    if settings.system and not any(message.role is Role.SYSTEM for message in given):
-        given = [Message(Role.SYSTEM, settings.system), *given]
-    arranged, prefill = _arranged(given)
-    request = read_answer(fields, settings, names)
+    request = read_answer(fields, AnswerRequest.of(settings, given), names)
+    arranged, prefill = _arranged(request.messages)
     if request.guidance.has_grammar or tools.must_call:
         request = replace(request, thinking=replace(request.thinking, enabled=False))
     asked = replace(

@@ -12,7 +12,6 @@ from app.core.errors import UsageError
 from app.core.pictures import without_marks
 from app.engine.types import MAX_DRAFT, SAMPLING_BOUNDS, Drafting, DraftParams, Guidance, SamplingParams
 from app.server.errors import RequestError
-from app.session.chat_settings import ChatSettings
 from app.settings.layers import Thinking
 from app.settings.table import EFFORTS
 from app.worker.request import AnswerRequest
@@ -173,9 +172,8 @@ class FieldNames:
     effort: str = "reasoning_effort"
 
 
-def read_answer(given: Fields, settings: ChatSettings, names: FieldNames) -> AnswerRequest:
-    """Return a request without a prompt: what the settings say, unless fields of the request say otherwise."""
-    default = settings.request
+def read_answer(given: Fields, default: AnswerRequest, names: FieldNames) -> AnswerRequest:
+    """Return the request of the settings with what the fields of a client's request say otherwise."""
     return replace(
         default,
         sampling=_sampling(given, default.sampling),

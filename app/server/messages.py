@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 from app.conversations.message import Message, Role
@@ -14,8 +13,7 @@ from app.server.conversation import read_messages, request_for
 from app.server.errors import RequestError
 from app.server.fields import FieldNames, Fields, refuse
 from app.server.tools import Tools, chosen, read_tool
-from app.session.chat_settings import ChatSettings
-from app.settings.layers import Thinking
+from app.settings.layers import Resolved
 from app.worker.request import AnswerRequest
 
 _FIELD_NAMES = FieldNames(("max_tokens",), "stop_sequences", "output_config.format", "output_config.effort")
@@ -27,20 +25,19 @@ _TOOL_CHOICES = ("auto", "any", "tool", "none")
 _STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
 
 
-def read_anthropic(fields: Fields, settings: ChatSettings) -> AnswerRequest:
+def read_anthropic(fields: Fields, settings: Resolved) -> AnswerRequest:
     """Return the request of the engine."""
     if "max_tokens" not in fields:
         raise RequestError("max_tokens is missing.", param="max_tokens")
     return read_count(fields, settings)
 
 
-def read_count(fields: Fields, settings: ChatSettings) -> AnswerRequest:
+def read_count(fields: Fields, settings: Resolved) -> AnswerRequest:
     """Read a request to count tokens, which has no limit of them."""
     if (asked := fields.object("thinking")) is not None:
-        kind = asked.text("type")
-        thinking = Thinking(enabled=None if kind == "adaptive" else kind == "enabled")
-        settings = replace(settings, request=replace(settings.request, thinking=thinking))
-    pictures = RequestPictures(settings.pictures)
+        kind = {"adaptive": "auto", "enabled": "on"}.get(asked.text("type"), "off")
+        settings = settings.over({"answer.thinking": kind, "answer.reasoning_effort": "auto"})
+    pictures = RequestPictures.of(settings)
     return request_for(fields, settings, _FIELD_NAMES, _messages(fields, pictures), _tools(fields), pictures)
 
 

@@ -13,7 +13,7 @@ from app.server.conversation import read_messages, request_for
 from app.server.errors import RequestError
 from app.server.fields import MOST_TOP, FieldNames, Fields
 from app.server.tools import chosen, read_tools
-from app.session.chat_settings import ChatSettings
+from app.settings.layers import Resolved
 from app.worker.request import AnswerRequest
 
 _FIELD_NAMES = FieldNames(("max_output_tokens",), format="text.format", effort="reasoning.effort")
@@ -56,7 +56,7 @@ _CALL_TEXTS = {"function_call": "arguments", "custom_tool_call": "input"}
 """Field with the text of each type of call."""
 
 
-def read_response(fields: Fields, settings: ChatSettings) -> AnswerRequest:
+def read_response(fields: Fields, settings: Resolved) -> AnswerRequest:
     """Return the request of the engine."""
     if "previous_response_id" in fields or "conversation" in fields:
         raise RequestError("The server stores no responses.", "Send the whole conversation as input.")
@@ -65,7 +65,7 @@ def read_response(fields: Fields, settings: ChatSettings) -> AnswerRequest:
     tools, given = read_tools(fields), fields.raw("input")
     items = [Fields({"role": "user", "content": given})] if isinstance(given, str) else fields.objects("input")
     messages = [Message(Role.SYSTEM, text)] if (text := fields.text("instructions")) else []
-    pictures = RequestPictures(settings.pictures)
+    pictures = RequestPictures.of(settings)
     messages += read_messages(items, pictures, tools)
     request = request_for(fields, settings, _FIELD_NAMES, messages, chosen(tools, fields), pictures)
     wants_top = "top_logprobs" in fields or "message.output_text.logprobs" in fields.array("include")

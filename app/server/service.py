@@ -9,7 +9,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from starlette.requests import Request
@@ -20,7 +20,7 @@ from app.server.answer import Answer, End, Format, Names, Part, PrefillProgress,
 from app.server.engine_queue import EngineQueue, Ticket
 from app.server.errors import RequestError, as_request_error, error_body
 from app.server.fields import Fields, read_body
-from app.session.chat_settings import ChatSettings
+from app.settings.layers import Resolved
 from app.worker.engine_worker import Job
 from app.worker.events import Failed, JobEnded
 from app.worker.request import AnswerRequest
@@ -29,7 +29,7 @@ log = logging.getLogger("tandem.server")
 log.addHandler(logging.NullHandler())
 
 Handler: TypeAlias = "Callable[[Request, Service], Awaitable[Response]]"
-Reader: TypeAlias = Callable[[Fields, ChatSettings], Sequence[AnswerRequest]]
+Reader: TypeAlias = Callable[[Fields, Resolved], Sequence[AnswerRequest]]
 """Reads the requested answers from the body of a request."""
 
 _LONGEST_BODY = 64 << 20
@@ -117,7 +117,7 @@ class Service:
     """
 
     queue: EngineQueue
-    settings: ChatSettings
+    settings: Resolved
     model: str
     access: Access = field(default_factory=Access)
     on_end: Callable[[str, str, int], None] = lambda method, path, status: None
@@ -125,10 +125,11 @@ class Service:
     started: float = field(default_factory=time.time)
 
     @property
-    def reading(self) -> ChatSettings:
-        """The settings with which requests are read: without pictures if the loaded pair reads none."""
+    def reading(self) -> Resolved:
+        """The settings with which requests are read: without a projector if the loaded pair has none."""
         pair = self.queue.metrics.pair
-        return replace(self.settings, pictures=None) if pair is not None and pair.projector is None else self.settings
+        has_none = pair is not None and pair.projector is None
+        return self.settings.over({"model.mmproj": "none"}) if has_none else self.settings
 
 
 async def body_of(request: Request) -> Fields:
@@ -179,7 +180,8 @@ def answering(prefix: str, read: Reader, form: type[Format]) -> Handler:
     async def handler(request: Request, service: Service) -> Response:
         fields = await body_of(request)
         # For `tandem run`, the engine refuses a picture in the words of the shell.
-        reading = service.settings if fields.flag("tandem") else service.reading
+        is_run = fields.flag("tandem")
+        reading = service.settings.over({"model.mmproj": "auto"}) if is_run else service.reading
         asked = await asyncio.to_thread(read, fields, reading)
         names = Names(prefix, service.model, service.report)
         formats = [form(names, fields, number, one) for number, one in enumerate(asked)]

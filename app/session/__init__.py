@@ -14,5 +14,4 @@ tool_use        the tools of a turn, and its calls one after another
 conversation    one conversation with its running answer, stored while it is written
 branches        the tree of a conversation, the prompts that wait in it, its settings
 library         all stored conversations: list, search, rename, pin, delete
-chat_settings   how answers are asked for
 """

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Protocol
 
 from app.conversations.message import Compaction, Message, Prefill, Role
 from app.conversations.titles import title_of
-from app.conversations.tree import Node, State, as_messages
+from app.conversations.tree import Node, State, as_message, as_messages
 from app.core.errors import AppError, ContextOverflowError
 from app.engine.events import PromptProgress, Step
 from app.engine.types import SamplingParams
 from app.session.active_conversations import ActiveConversations
-from app.session.chat_settings import ChatSettings, answer_request, shortened
 from app.session.conversation import Conversation
 from app.session.state import Change
 from app.session.tool_use import ToolUse
+from app.settings.layers import Origin, Resolved, Thinking, drafting
 from app.worker.events import Event, Failed, JobEnded
 from app.worker.jobs import MeasureJob, PromptSize, Query, TitleJob, prompt_size
 from app.worker.request import AnswerRequest
@@ -25,6 +25,7 @@ from app.worker.request import AnswerRequest
 if TYPE_CHECKING:
     from app.worker.engine_worker import Job, Loader
 
+_SUMMARY_TITLE = "Summary of the earlier conversation:"
 _NAME_IT = "Write a title for this conversation, at most six words. Write only the title."
 _TITLE_START = 'Title: "'
 """Begins the model's answer, so that the title follows and the answer has no preamble."""
@@ -68,6 +69,34 @@ EngineFactory = Callable[[Callable[[Event], None]], Engine]
 """Makes an engine that reports to the given callback, on any thread."""
 
 
+def conversation_request(
+    settings: Resolved, before: Sequence[Message], *asked: Message, summary: str = ""
+) -> AnswerRequest:
+    """Return the request for an answer to a prompt below other messages.
+
+    Args:
+        before: The messages that the model reads first.
+        asked: The prompt, with the calls of tools and the results that follow it.
+        summary: Summary of the messages before those, which joins the system prompt.
+    """
+    # An imported conversation may begin with a system message; templates take one, in front.
+    has_own = bool(before) and before[0].role is Role.SYSTEM
+    is_chosen = settings.origin("answer.system") in (Origin.FLAG, Origin.CONVERSATION) and settings["answer.system"]
+    turns = (message for message in before if message.role is not Role.SYSTEM)
+    own = before[:1] if has_own and not is_chosen else ()
+    request = AnswerRequest.of(settings, (*own, *turns, *asked))
+    if not summary:
+        return request
+    system = [message.content for message in request.messages if message.role is Role.SYSTEM]
+    text = "\n\n".join([*system, f"{_SUMMARY_TITLE}\n{summary}"])
+    return replace(request, messages=(as_message(Role.SYSTEM, text), *request.messages[len(system) :]))
+
+
+def _shortened(request: AnswerRequest, max_tokens: int) -> AnswerRequest:
+    """Return the same request for a short text without reasoning."""
+    return replace(request, max_tokens=max_tokens, stops=(), thinking=Thinking(enabled=False))
+
+
 class Answering:
     """Ask the engine for answers, summaries and titles of conversations.
 
@@ -90,7 +119,7 @@ class Answering:
         self,
         engine: Engine,
         active: ActiveConversations,
-        settings: Callable[[Conversation], ChatSettings],
+        settings: Callable[[Conversation], Resolved],
         tools: ToolUse | None,
     ) -> None:
         self._engine = engine
@@ -109,7 +138,7 @@ class Answering:
         self.typed: PromptSize | None = None
         self.picture_tokens: dict[str, int] = {}
 
-    def _settings(self) -> ChatSettings:
+    def _settings(self) -> Resolved:
         return self._settings_of(self._active.answered)
 
     def request_for(
@@ -122,14 +151,15 @@ class Answering:
             after: Calls of tools and results that follow it.
         """
         summary, before = read
-        name = self._library.state_name(conversation.number)
-        request = answer_request(self._settings_of(conversation), text, as_messages(before), summary, name, after)
+        asked = as_message(Role.USER, text), *after
+        request = conversation_request(self._settings_of(conversation), as_messages(before), *asked, summary=summary)
+        request = replace(request, conversation=self._library.state_name(conversation.number))
         return self._library.with_pictures(request)
 
     def start(self, conversation: Conversation, prefill: Prefill | None = None) -> None:
         """Ask for an answer to the last prompt of a conversation."""
         self._active.answered = conversation
-        prompt, settings = conversation.turn.prompt, self._settings()
+        prompt = conversation.turn.prompt
         assert prompt is not None
         # A prompt ends both jobs.
         self.title_job = self.measure_job = None
@@ -139,8 +169,9 @@ class Answering:
             prefill=prefill,
             beside=conversation.similar_answers,
             with_details=True,
-            n_room=(settings.request.max_tokens or _ANSWER_TOKENS) if self.can_compact else 0,
         )
+        if self.can_compact:
+            request = replace(request, n_room=request.max_tokens or _ANSWER_TOKENS)
         request = self._tools.completed(request) if self._tools is not None else request
         self.can_switch = request.drafting is not None
         self.number = self._engine.answer(request)
@@ -181,14 +212,14 @@ class Answering:
     def can_compact(self) -> bool:
         """Return whether messages before the last prompt may be left out."""
         _, before = self._active.answered.read_before(self._active.answered.turn.prompt)
-        return bool(before) and self._settings().context_full != "stop"
+        return bool(before) and self._settings()["answer.context_full"] != "stop"
 
     def compact(self, error: AppError, n_ctx: int) -> bool:
         """Summarize earlier messages, or leave them out, if an answer failed because the context is full.
 
         Returns whether the answer goes on, so that it has not failed.
         """
-        settings, prompt = self._settings(), self._active.answered.turn.prompt
+        prompt = self._active.answered.turn.prompt
         # A summary that does not fit either is left out.
         if prompt is None or self.n_kept is not None or not self.can_compact:
             return False
@@ -197,13 +228,13 @@ class Answering:
         self.n_kept = _n_kept_after(error, before, written, n_ctx)
         if self.n_kept is None:
             return False
-        if settings.context_full == "drop":
+        if self._settings()["answer.context_full"] == "drop":
             self.go_on("")
         else:
             left_out = summary, before[: len(before) - self.n_kept]
             # It begins like the conversation, so the KV cache is reused.
             request = self.request_for(self._active.answered, _SUMMARY_INSTRUCTION, left_out)
-            self.number = self._engine.answer(shortened(request, _LONGEST_SUMMARY))
+            self.number = self._engine.answer(_shortened(request, _LONGEST_SUMMARY))
         return True
 
     def go_on(self, summary: str) -> None:
@@ -218,15 +249,16 @@ class Answering:
 
     def begin_title(self) -> None:
         """Let the model name the conversation, unless it has another title than the one made from its first prompt."""
-        conversation, settings, library = self._active.answered, self._settings(), self._library
+        conversation, library = self._active.answered, self._library
         path, number = conversation.tree.path, conversation.number
-        if not settings.titles or not 2 <= len(path) <= _N_MESSAGES_FOR_TITLE or path[-1].state is not State.COMPLETE:
+        is_short = 2 <= len(path) <= _N_MESSAGES_FOR_TITLE
+        if not (self._settings()["answer.titles"] and is_short and path[-1].state is State.COMPLETE):
             return
         summary = library.do(lambda store: store.load(number or 0).summary)
         if summary is not None and not summary.named and summary.title == title_of(conversation.tree.first_prompt):
             # It begins like the conversation, whose cache it uses.
             request = self.request_for(conversation, _NAME_IT, ("", path))
-            request = replace(shortened(request, _LONGEST_TITLE), stops=_TITLE_ENDS, prefill=Prefill(_TITLE_START))
+            request = replace(_shortened(request, _LONGEST_TITLE), stops=_TITLE_ENDS, prefill=Prefill(_TITLE_START))
             request = replace(request, sampling=SamplingParams(temperature=0), drafting=None)
             request = self._with_tools(request)
             self.title_job = self._engine.run(TitleJob(request))
@@ -242,7 +274,7 @@ class Answering:
 
     def begin_measuring(self) -> None:
         """Let the engine measure the pair until a prompt comes, if automatic drafting needs that."""
-        self.measure_job = self._engine.run(MeasureJob(self._settings().request.drafting))
+        self.measure_job = self._engine.run(MeasureJob(drafting(self._settings())))
 
 
 def _n_kept_after(error: AppError, before: Sequence[Node], written: int, n_ctx: int) -> int | None:

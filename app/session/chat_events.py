@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from typing import cast
 
 from app.conversations.message import Ending, Prefill
 from app.core.errors import AppError
@@ -13,6 +14,7 @@ from app.models.pair_info import PairInfo
 from app.session.conversation import Conversation
 from app.session.facts import ChatFacts
 from app.session.state import Change, Changes, Idle, Outcome, Phase
+from app.settings.layers import drafting
 from app.worker.events import (
     Event,
     Failed,
@@ -134,7 +136,8 @@ class ChatEvents(ChatFacts):
         self.phase, self.is_behind = Phase.ANSWERING, False
         self._what |= Change.ASKED if conversation is self.conversation else Change.NOTHING
         try:
-            waits = self.tools is not None and self.tools.connect(self._settings_of(conversation).tools)
+            names = self._settings_of(conversation).names_or_all("answer.tools")
+            waits = self.tools is not None and self.tools.connect(names)
         except AppError as error:
             self.library.say(f"{error.sentences} This answer has no tools.")
             waits = False
@@ -159,7 +162,8 @@ class ChatEvents(ChatFacts):
             if result is not None and not tools.take_result(result, conversation):
                 return
             self._what |= Change.CALLS
-            goes_on = tools.next(conversation, self._settings_of(conversation).tool_rounds)
+            limit = cast("int", self._settings_of(conversation)["answer.tool_rounds"])
+            goes_on = tools.next(conversation, limit)
         except AppError as error:
             self._end(Outcome(Ending(failure=error), "", counts=True))
             return
@@ -179,7 +183,7 @@ class ChatEvents(ChatFacts):
         if self.phase is Phase.READY and (conversation := self._active.ask_next()) is not None:
             self._start(conversation)
             self._apply_settings()
-        is_automatic = isinstance(self.settings.request.drafting, AutoDraft)
+        is_automatic = isinstance(drafting(self.settings), AutoDraft)
         if self.phase is Phase.READY and is_automatic and self.drafting.is_available:
             self.answering.begin_measuring()
 
@@ -194,7 +198,7 @@ class ChatEvents(ChatFacts):
         return True
 
     def _apply_settings(self) -> None:
-        self._pair.use_mode(self.settings.request.drafting)
+        self._pair.use_mode(drafting(self.settings))
         if self.phase is not Phase.LOADING and self.answered_elsewhere is None:
             self.engine.draft(self.drafting.is_on)
 
@@ -202,7 +206,7 @@ class ChatEvents(ChatFacts):
         if self._pair.load_next():
             self.phase = Phase.LOADING
             self._what |= Change.LOADING
-            self._pair.use_mode(self.settings.request.drafting, again=True)
+            self._pair.use_mode(drafting(self.settings), again=True)
 
     def _end(self, outcome: Outcome) -> None:
         """End an answer; the prompts that waited for it come back if it failed or was stopped."""

@@ -12,11 +12,11 @@ from app.engine.types import Drafting
 from app.models.pair_info import PairInfo
 from app.session.active_conversations import ActiveConversations
 from app.session.answering import Answering, Engine
-from app.session.chat_settings import ChatSettings, chat_settings
 from app.session.conversation import Conversation
 from app.session.library import Library, Mark, StoreOpener
 from app.session.state import Blocked, BlockedError, Change, DraftState, Outcome, Phase, model_names
 from app.session.tool_use import Question, ToolUse
+from app.settings.layers import Resolved, drafting
 from app.settings.live import LiveSettings
 from app.worker.request import AnswerRequest, with_seed
 
@@ -130,7 +130,7 @@ class ChatFacts:
         self.phase = Phase.LOADING if is_loading else Phase.UNLOADED
         self._pair = PairState(engine, title, is_loading=is_loading)
         self._live = live
-        self._pair.use_mode(self.settings.request.drafting, again=True)
+        self._pair.use_mode(drafting(self.settings), again=True)
         self.answering = Answering(engine, self._active, self._settings_of, tools)
         self.tools = tools
         self._prefill: Prefill | None = None
@@ -184,7 +184,7 @@ class ChatFacts:
     @property
     def tool_offer(self) -> str:
         """Return how many tools the last prompt offered the model, without those of servers that are off now."""
-        return self.tools.offer(self.settings.tools) if self.tools is not None else ""
+        return self.tools.offer(self.settings.names_or_all("answer.tools")) if self.tools is not None else ""
 
     @property
     def tool_activity(self) -> str | None:
@@ -195,7 +195,7 @@ class ChatFacts:
     def active_settings(self) -> tuple[str, ...]:
         """Return the settings in force that change answers, such as a preset."""
         preset = self._live.preset
-        system = ("system prompt",) if self.settings.system else ()
+        system = ("system prompt",) if self.settings["answer.system"] else ()
         return system if preset is None else (*system, f"preset {preset}")
 
     @property
@@ -232,17 +232,16 @@ class ChatFacts:
         return self._active.marks(running if self.phase is Phase.ANSWERING else None)
 
     @property
-    def settings(self) -> ChatSettings:
-        """Return how the next answer in the open conversation is asked for."""
+    def settings(self) -> Resolved:
+        """Return the settings of the next answer in the open conversation."""
         return self._settings_of(self.conversation)
 
-    def _settings_of(self, conversation: Conversation) -> ChatSettings:
-        is_open = conversation is self.conversation
-        return chat_settings(self._pair.title, self._live.resolved(None if is_open else conversation.settings))
+    def _settings_of(self, conversation: Conversation) -> Resolved:
+        return self._live.resolved(None if conversation is self.conversation else conversation.settings)
 
     @property
     def drafting(self) -> DraftState:
-        return self._pair.drafting(self.settings.request.drafting)
+        return self._pair.drafting(drafting(self.settings))
 
     @property
     def can_switch_running(self) -> bool:
@@ -292,8 +291,8 @@ class ChatFacts:
 
     def comparable(self, typed: str) -> AnswerRequest:
         """Return the request for the typed prompt, or else the last one, ready to be compared. Raises UsageError."""
-        settings, last = self.settings, self.conversation.turn.prompt
-        if settings.request.drafting is None:
+        last = self.conversation.turn.prompt
+        if drafting(self.settings) is None:
             raise UsageError("Drafting is off in the settings, so there is nothing to compare.")
         if not self.drafting.is_available:
             raise UsageError(f"There is nothing to compare. {self.drafting.reason}")

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any, cast
 
 from app.core.errors import UsageError
+from app.core.pictures import PictureLimits
 from app.core.printable import printable
 from app.engine.sources import Source
 from app.engine.types import AutoDraft, Drafting, DraftParams, SamplingParams
@@ -84,9 +85,17 @@ class Resolved:
         """Return the value of a setting that is a whole number or open."""
         return cast("int | None", self[name])
 
+    def text(self, name: str) -> str | None:
+        """Return the value of a setting that is a text or open."""
+        return cast("str | None", self[name])
+
     def names(self, name: str) -> tuple[str, ...]:
         """Return the value of a setting that is a list of names; () if it is open."""
-        return cast("tuple[str, ...] | None", self[name]) or ()
+        return self.names_or_all(name) or ()
+
+    def names_or_all(self, name: str) -> tuple[str, ...] | None:
+        """Return the value of a setting that is a list of names; None stands for all."""
+        return cast("tuple[str, ...] | None", self[name])
 
     def over(self, layer: Layer) -> Resolved:
         """Return these settings with other values on top, as if they had been typed."""
@@ -172,6 +181,12 @@ def thinking(settings: Resolved) -> Thinking:
     """Return whether to think, and how hard; None leaves it to the model."""
     mode, effort = settings["answer.thinking"], settings["answer.reasoning_effort"]
     return Thinking(None if mode == "auto" else mode == "on", None if effort == "auto" else str(effort))
+
+
+def picture_limits(settings: Resolved) -> PictureLimits:
+    """Return the limits of pictures."""
+    size, pixels, ratio = (cast("float", settings[f"answer.picture_{name}"]) for name in ("size", "pixels", "ratio"))
+    return PictureLimits(size, pixels, ratio)
 
 
 def pair_layer(chain: Mapping[str, float], fixed: DraftParams | None) -> Layer:

@@ -80,8 +80,9 @@ class LiveSettings:
     def _merge(self, preset: Layer) -> Resolved:
         return Resolved(
             {
-                Origin.FLAG: self._flags,
-                Origin.CONVERSATION: self._conversation,
+                # The settings of an answer, or of a server, stay as they are when these change.
+                Origin.FLAG: dict(self._flags),
+                Origin.CONVERSATION: dict(self._conversation),
                 Origin.PRESET: preset,
                 Origin.FILE: self.content.values,
                 Origin.PAIR: self.pair,

@@ -21,10 +21,10 @@ from app.core.columns import fit
 from app.core.errors import AppError
 from app.models.pair_info import PairInfo
 from app.session.answering import EngineFactory
-from app.session.chat_settings import ChatSettings
 from app.session.library import StoreOpener
 from app.session.session import Session
 from app.session.tool_use import ToolUse
+from app.settings.layers import Resolved
 from app.ui import actions
 from app.ui.base_screen import BaseScreen, SubScreen
 from app.ui.chat.renderer import collect_young_objects_only
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from app.worker.events import Event
 
 log = logging.getLogger("tandem.screen")
-Serve: TypeAlias = Callable[[PairInfo, ChatSettings], tuple[str, str | None]]
+Serve: TypeAlias = Callable[[PairInfo, Resolved], tuple[str, str | None]]
 _SWITCH_INTERVAL_S = 0.001
 """Python's 5 ms would delay keys while other threads import, and the engine while the screen is drawn."""
 _TITLE_COLUMNS = 30

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from app.conversations.message import Message, Prefill, Role, pictures_as_text
+from app.conversations.tree import as_message
 from app.core.errors import ContextOverflowError, UsageError
 from app.core.fixes import fix
 from app.core.pictures import PictureData
 from app.engine.events import PromptProgress
 from app.engine.types import Drafting, Guidance, SamplingParams
 from app.models.pair_info import or_longer
-from app.settings.layers import AS_TRAINED, Thinking
+from app.settings.layers import AS_TRAINED, Resolved, Thinking, drafting, sampling, thinking
 
 if TYPE_CHECKING:
     from app.engine.text.reasoning import RenderedPrompt
@@ -81,6 +82,23 @@ class AnswerRequest:
     max_predict_ms: int | None = None
     cache_prompt: bool = True
     pictures: tuple[PictureData, ...] = field(default=(), repr=False)
+
+    @classmethod
+    def of(cls, settings: Resolved, messages: Iterable[Message] = ()) -> AnswerRequest:
+        """Return what the settings ask for; their system prompt stands in front, unless the messages have one."""
+        given = tuple(messages)
+        system = settings.text("answer.system")
+        if system and not any(message.role is Role.SYSTEM for message in given):
+            given = (as_message(Role.SYSTEM, system), *given)
+        return cls(
+            given,
+            sampling(settings),
+            drafting(settings),
+            max_tokens=settings.number("answer.max_tokens"),
+            stops=settings.names("answer.stop"),
+            thinking=thinking(settings),
+            stop_on_repeat=settings["answer.stop_on_repeat"] is True,
+        )
 
 
 LoadedPair: TypeAlias = "NativePair"

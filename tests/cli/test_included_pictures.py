@@ -9,16 +9,17 @@ import pytest
 from app.cli import main
 from app.cli.run import with_files, with_pictures
 from app.cli.running_server import RunningServer, ServerAnswer
+from app.conversations.message import Role
+from app.conversations.tree import as_message
 from app.core.errors import AppError
 from app.core.fixes import quoted
 from app.core.pictures import MARK, PictureLimits, read_picture
 from app.server.chat import read_chat
 from app.server.fields import Fields
-from app.session.chat_settings import ChatSettings, answer_request
+from app.settings.layers import DEFAULTS
+from app.worker.request import AnswerRequest
 from tests.core.test_pictures import gif, png
 from tests.llama.tiny_model import write_model
-
-SETTINGS = ChatSettings("Fake", pictures=PictureLimits())
 
 
 def test_pictures_stand_before_the_prompt_and_its_texts(tmp_path: Path) -> None:
@@ -26,7 +27,7 @@ def test_pictures_stand_before_the_prompt_and_its_texts(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(data)
     files = [tmp_path / name for name in ("a.png", "c.txt", "b.gif")]
     text, pictures = with_files("What?", files, PictureLimits(), takes_stdin=False)
-    request = with_pictures(answer_request(SETTINGS, text, ()), pictures)
+    request = with_pictures(AnswerRequest.of(DEFAULTS, [as_message(Role.USER, text)]), pictures)
     (message,) = request.messages
     assert message.content == f"{MARK}{MARK}{tmp_path / 'c.txt'}:\n```txt\ntext\n```\n\nWhat?"
     assert [each.data for each in request.pictures] == [png(4, 3), gif(40, 30)]
@@ -74,6 +75,6 @@ def test_a_reference_to_a_file_is_reported_as_text(
 def test_a_running_server_gets_the_pictures_in_their_places() -> None:
     picture = {"type": "image_url", "image_url": {"url": read_picture(png(4, 3)).data_url}}
     messages = [{"role": "user", "content": [picture]}, {"role": "user", "content": "What?"}]
-    asked = read_chat(Fields({"messages": messages}), SETTINGS)
+    asked = read_chat(Fields({"messages": messages}), DEFAULTS)
     sent = ServerAnswer(RunningServer("http://x/v1", "t", ""), as_json=False)._body(asked)
     assert sent["messages"] == messages

@@ -19,7 +19,7 @@ from app.core.errors import UsageError
 from app.engine.events import Step
 from app.engine.types import FinishReason, SamplingParams
 from app.server import app as server_app
-from app.session.chat_settings import ChatSettings
+from app.settings.layers import DEFAULTS
 from app.worker.engine_worker import EngineWorker
 from app.worker.events import Event, Finished, Loaded
 from app.worker.request import AnswerRequest
@@ -47,7 +47,7 @@ class Chat:
         self.server(event)
 
     def toggle(self) -> tuple[str, str | None]:
-        return self.server.toggle(self.pair.info, ChatSettings("Fake", AnswerRequest((), GREEDY)))
+        return self.server.toggle(self.pair.info, DEFAULTS.over({"sampling.temp": 0.0, "draft.mode": "off"}))
 
     def until(self, kind: type[Event], number: int) -> Event:
         while True:

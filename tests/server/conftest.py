@@ -11,18 +11,17 @@ from typing import Any
 
 import pytest
 
-from app.engine.types import SamplingParams
 from app.server.app import HttpServer, bound_socket
 from app.server.engine_queue import EngineQueue, Metrics, Ticket
 from app.server.service import Access, Service
-from app.session.chat_settings import ChatSettings
+from app.settings.layers import DEFAULTS, Resolved
 from app.worker.engine_worker import EngineWorker
 from app.worker.events import Event, Loaded
-from app.worker.request import AnswerRequest
 from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair
 
-GREEDY = SamplingParams(temperature=0)
+UNDRAFTED = DEFAULTS.over({"sampling.temp": 0.0, "draft.mode": "off"})
+"""Greedy answers without drafts."""
 
 
 @dataclass
@@ -81,9 +80,7 @@ def serve() -> Iterator[Serve]:
     """Return a function that starts a server; all are stopped after the test."""
     running: list[tuple[HttpServer, threading.Thread, EngineQueue]] = []
 
-    def start(
-        pair: FakePair | None = None, *, access: Access | None = None, settings: ChatSettings | None = None
-    ) -> Server:
+    def start(pair: FakePair | None = None, *, access: Access | None = None, settings: Resolved = UNDRAFTED) -> Server:
         pair = pair or FakePair(FakeModel(mixing(5), n_ctx=256), FakeModel(mixing(5), n_ctx=256))
         queue = EngineQueue(lambda emit: EngineWorker(emit), Metrics())
         loaded = threading.Event()
@@ -101,7 +98,7 @@ def serve() -> Iterator[Serve]:
         server = Server(pair, listener.getsockname()[1], queue)
         service = Service(
             queue,
-            settings or ChatSettings("Fake", AnswerRequest((), GREEDY)),
+            settings,
             "fake",
             access or Access(),
             lambda *ended: server.ended.append(ended),

@@ -13,10 +13,9 @@ import pytest
 
 from app.core.errors import ModelFileError
 from app.core.log import logged_to
-from app.core.pictures import PictureLimits, read_picture
+from app.core.pictures import read_picture
 from app.engine.events import PromptProgress
 from app.engine.text.reasoning import RenderedPrompt
-from app.engine.types import SamplingParams
 from app.server import engine_queue
 from app.server.answer import Names, PrefillProgress, parts_of
 from app.server.engine_queue import Ticket
@@ -24,12 +23,11 @@ from app.server.fields import Fields
 from app.server.messages import AnthropicFormat
 from app.server.responses import ResponseFormat
 from app.server.service import Access
-from app.session.chat_settings import ChatSettings
 from app.worker.request import AnswerRequest
 from tests.core.test_pictures import png
 from tests.fakes import FakeModel, mixing, script
 from tests.pairs import FakePair
-from tests.server.conftest import Serve, Server, n_tickets
+from tests.server.conftest import UNDRAFTED, Serve, Server, n_tickets
 
 ASKED: list[dict[str, str]] = [{"role": "user", "content": "hello"}]
 
@@ -205,8 +203,7 @@ def test_images_are_refused_with_a_reason(server: Server) -> None:
 def test_tandem_run_gets_the_refusal_of_a_picture_in_its_own_words(serve: Serve) -> None:
     part = {"type": "image_url", "image_url": {"url": read_picture(png(4, 3)).data_url}}
     body = {"tandem": True, "messages": [{"role": "user", "content": [part]}]}
-    settings = ChatSettings("Fake", pictures=PictureLimits())
-    status, answer = serve(settings=settings).post("/v1/chat/completions", body)
+    status, answer = serve().post("/v1/chat/completions", body)
     assert (status, answer["error"]["type"], answer["error"]["code"]) == (400, "invalid_request_error", None)
     assert "cannot read pictures here: it is loaded without a projector. Name" in answer["error"]["message"]
 
@@ -535,7 +532,7 @@ def test_apis_with_events_for_it_keep_a_stream_alive_with_them() -> None:
 
 def test_fields_override_the_settings(serve: Serve) -> None:
     pair = FakePair(FakeModel(mixing(5), n_ctx=256))
-    settings = ChatSettings("Fake", AnswerRequest((), SamplingParams(temperature=0, seed=1), max_tokens=4))
+    settings = UNDRAFTED.over({"sampling.seed": 1, "answer.max_tokens": 4})
     server = serve(pair, settings=settings)
     assert server.post("/v1/chat/completions", {"messages": ASKED})[1]["usage"]["completion_tokens"] == 4
     server.post("/v1/chat/completions", chat(temperature=1, seed=7, json_schema={"type": "object"}))

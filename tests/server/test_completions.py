@@ -8,11 +8,11 @@ from app.engine.types import MAX_DRAFT, AutoDraft, DraftParams
 from app.server.completions import read_native
 from app.server.errors import RequestError
 from app.server.fields import Fields
-from app.session.chat_settings import ChatSettings
+from app.settings.layers import DEFAULTS
 from app.worker.request import AnswerRequest
 from tests.fakes import FakeModel, mixing, script
 from tests.pairs import FakePair
-from tests.server.conftest import GREEDY, Serve, Server
+from tests.server.conftest import UNDRAFTED, Serve, Server
 
 
 def native(**more: Any) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def test_other_prompts_are_refused(server: Server, prompt: object) -> None:
 )
 def test_pictures_in_plain_prompts_are_refused_with_the_place_for_them(given: dict[str, Any]) -> None:
     with pytest.raises(RequestError, match="read in messages only") as refused:
-        read_native(Fields(native(**given)), ChatSettings("Fake"))
+        read_native(Fields(native(**given)), DEFAULTS)
     assert "/v1/chat/completions" in refused.value.sentences
 
 
@@ -156,7 +156,7 @@ def test_a_model_is_found_by_its_name(server: Server) -> None:
 )
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages", "/v1/responses", "/completion"])
 def test_a_request_sets_its_own_drafting(serve: Serve, path: str, asked: dict[str, Any], drafting: object) -> None:
-    server = serve(settings=ChatSettings("Fake", AnswerRequest((), GREEDY, AutoDraft())))
+    server = serve(settings=UNDRAFTED.over({"draft.mode": "auto"}))
     seen: list[Any] = []
     engine_answer = server.queue.engine.answer
 
@@ -173,7 +173,7 @@ def test_a_request_sets_its_own_drafting(serve: Serve, path: str, asked: dict[st
 def test_an_answer_without_drafts_drafts_nothing(serve: Serve) -> None:
     server = serve(
         FakePair(FakeModel(mixing(5), n_ctx=256), FakeModel(mixing(5), n_ctx=256)),
-        settings=ChatSettings("Fake", AnswerRequest((), GREEDY, DraftParams(4, 0, 0.0))),
+        settings=UNDRAFTED.over({"draft.mode": "fixed", "draft.n_max": 4, "draft.n_min": 0, "draft.p_min": 0.0}),
     )
     drafted = server.post("/completion", native(n_predict=40))[1]
     undrafted = server.post("/completion", native(n_predict=40, **{"speculative.n_max": 0}))[1]

@@ -9,13 +9,13 @@ from urllib.parse import quote
 import pytest
 
 from app.conversations.message import Role
-from app.core.pictures import MARK, PictureLimits, read_picture
+from app.core.pictures import MARK, read_picture
 from app.server.chat import read_chat
 from app.server.errors import RequestError
 from app.server.fields import Fields, read_body
 from app.server.messages import read_anthropic
 from app.server.responses import read_response
-from app.session.chat_settings import ChatSettings
+from app.settings.layers import DEFAULTS, Resolved
 from app.worker.request import AnswerRequest
 from tests.core.test_included import pdf
 from tests.core.test_pictures import gif, png
@@ -23,7 +23,6 @@ from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair
 from tests.server.conftest import Serve
 
-SETTINGS = ChatSettings("Fake", pictures=PictureLimits())
 CAT, DOG = png(4, 3), gif(40, 30)
 URL, OTHER_URL = (read_picture(data).data_url for data in (CAT, DOG))
 
@@ -45,14 +44,14 @@ def _text(text: str) -> dict[str, str]:
     return {"type": "text", "text": text}
 
 
-def chat(*content: Any, settings: ChatSettings = SETTINGS) -> AnswerRequest:
+def chat(*content: Any, settings: Resolved = DEFAULTS) -> AnswerRequest:
     return read_chat(Fields({"messages": [{"role": "user", "content": list(content)}]}), settings)
 
 
 def anthropic(*content: Any) -> AnswerRequest:
     used = [{"type": "tool_use", "id": "t1", "name": "look", "input": {}}]
     messages = [{"role": "assistant", "content": used}, {"role": "user", "content": list(content)}]
-    return read_anthropic(Fields({"max_tokens": 1, "messages": messages}), SETTINGS)
+    return read_anthropic(Fields({"max_tokens": 1, "messages": messages}), DEFAULTS)
 
 
 def _shown(request: AnswerRequest) -> tuple[list[str], list[bytes]]:
@@ -68,7 +67,7 @@ def test_every_api_takes_pictures() -> None:
     assert _shown(anthropic(_anthropic_part(CAT), _text("What?"))) == ([f"{MARK}\nWhat?"], [CAT])
     part = {"type": "input_image", "image_url": URL, "detail": "auto"}
     given = {"input": [{"role": "user", "content": [part, {"type": "input_text", "text": "What?"}]}]}
-    assert _shown(read_response(Fields(given), SETTINGS)) == ([f"{MARK}\nWhat?"], [CAT])
+    assert _shown(read_response(Fields(given), DEFAULTS)) == ([f"{MARK}\nWhat?"], [CAT])
 
 
 def test_pictures_of_results_come_in_the_order_of_the_messages() -> None:
@@ -77,7 +76,7 @@ def test_pictures_of_results_come_in_the_order_of_the_messages() -> None:
     assert _shown(asked) == ([f"seen\n{MARK}", f"{MARK}\nSame?"], [DOG, CAT])
     output = {"type": "function_call_output", "call_id": "c", "output": [{"type": "input_image", "image_url": URL}]}
     call = {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"}
-    assert _shown(read_response(Fields({"input": [call, output]}), SETTINGS)) == ([MARK], [CAT])
+    assert _shown(read_response(Fields({"input": [call, output]}), DEFAULTS)) == ([MARK], [CAT])
 
 
 def test_a_result_with_a_picture_that_cannot_be_read_leaves_the_conversation_going() -> None:
@@ -134,11 +133,11 @@ def test_the_pages_of_a_scanned_document_are_pictures() -> None:
     assert request.messages[-1].content == f"a.pdf\n{MARK}\n{MARK}\nWhat?"
     assert len(request.messages[-1].pictures) == 2
     with pytest.raises(RequestError, match="read text only"):
-        chat(part, settings=replace(SETTINGS, pictures=None))
+        chat(part, settings=DEFAULTS.over({"model.mmproj": "none"}))
 
 
 def test_limits_are_those_of_the_settings() -> None:
-    small = replace(SETTINGS, pictures=PictureLimits(megapixels=0.00001))
+    small = DEFAULTS.over({"answer.picture_pixels": 0.00001})
     with pytest.raises(RequestError, match=r"4 × 3 pixels; the limit is 1e-05") as refused:
         chat(_chat_part(URL), settings=small)
     assert "⟨" not in refused.value.sentences
@@ -147,16 +146,16 @@ def test_limits_are_those_of_the_settings() -> None:
 def test_only_users_and_tools_show_pictures() -> None:
     for role in ("system", "assistant"):
         with pytest.raises(RequestError, match=f"a message of the role {role} takes text only"):
-            read_chat(Fields({"messages": [{"role": role, "content": [_chat_part(URL)]}]}), SETTINGS)
+            read_chat(Fields({"messages": [{"role": role, "content": [_chat_part(URL)]}]}), DEFAULTS)
 
 
 def test_a_character_that_would_stand_for_a_picture_is_removed() -> None:
     body = json.dumps({"messages": [{"role": "user", "content": [_text(f"a{MARK}"), _chat_part(URL)]}]})
-    assert _shown(read_chat(read_body(body.encode()), SETTINGS)) == ([f"a\n{MARK}"], [CAT])
+    assert _shown(read_chat(read_body(body.encode()), DEFAULTS)) == ([f"a\n{MARK}"], [CAT])
 
 
 def test_a_model_without_a_projector_says_so_everywhere(serve: Serve) -> None:
-    server = serve(settings=SETTINGS)
+    server = serve()
     body = {"max_tokens": 1, "messages": [{"role": "user", "content": [_chat_part(URL)]}]}
     status, answer = server.post("/v1/chat/completions", body)
     assert (status, answer["error"]["param"]) == (400, "messages[0].content[0].type")
@@ -168,7 +167,7 @@ def test_a_model_without_a_projector_says_so_everywhere(serve: Serve) -> None:
 def test_a_model_with_a_projector_reads_and_counts_pictures(serve: Serve) -> None:
     pair = FakePair(FakeModel(mixing(5), n_ctx=256))
     pair.info = replace(pair.info, projector="mmproj-F16.gguf")
-    server = serve(pair, settings=SETTINGS)
+    server = serve(pair)
     assert server.get("/props")[1]["modalities"] == {"vision": True, "audio": False}
     assert server.get("/v1/models")[1]["data"][0]["architecture"]["input_modalities"] == ["text", "image"]
     body = {"max_tokens": 1, "messages": [{"role": "user", "content": [_anthropic_part(CAT), _text("a")]}]}

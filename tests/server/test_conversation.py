@@ -8,19 +8,18 @@ import pytest
 
 from app.conversations.message import Message, Prefill, Role
 from app.engine.text.tool_calls import ToolCall
-from app.engine.types import Infill, SamplingParams
+from app.engine.types import Infill
 from app.server.chat import read_chat, read_choices
 from app.server.completions import read_completions
 from app.server.errors import RequestError
 from app.server.fields import Fields
 from app.server.messages import read_anthropic
 from app.server.responses import read_response
-from app.session.chat_settings import ChatSettings
-from app.settings.layers import Thinking
+from app.settings.layers import DEFAULTS, Thinking, sampling
 from app.worker.request import AnswerRequest
 from tests.core.test_included import pdf
 
-SETTINGS = ChatSettings("Fake", AnswerRequest((), SamplingParams(temperature=0.5, seed=1)))
+SETTINGS = DEFAULTS.over({"sampling.temp": 0.5, "sampling.seed": 1, "draft.mode": "off", "model.mmproj": "none"})
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
 TOOL = {"type": "function", "function": {"name": "weather", "description": "Look up", "parameters": SCHEMA}}
 TALK = (
@@ -83,7 +82,7 @@ def test_every_api_reads_the_same_conversation(read: Any, body: dict[str, Any]) 
     assert request.messages == TALK
     assert request.tools == (TOOL,)
     assert names_of(request) == ("weather",)
-    assert request.sampling == SETTINGS.request.sampling
+    assert request.sampling == sampling(SETTINGS)
 
 
 def names_of(request: AnswerRequest) -> tuple[str, ...]:
@@ -129,7 +128,7 @@ def test_thoughts_in_a_row_are_parted_by_a_blank_line() -> None:
 
 
 def test_the_system_prompt_of_the_settings_yields() -> None:
-    settings = ChatSettings("Fake", system="Mine.")
+    settings = DEFAULTS.over({"answer.system": "Mine."})
     with_own = read_chat(Fields({"messages": [{"role": "system", "content": "Yours."}, USER]}), settings)
     without = read_chat(Fields({"messages": [USER]}), settings)
     assert [m.content for m in with_own.messages] == ["Yours.", "hello"]
@@ -229,7 +228,7 @@ def test_a_bias_names_tokens_by_id_or_by_text() -> None:
 
 
 def test_an_api_never_ends_an_answer_that_repeats_itself() -> None:
-    settings = ChatSettings("Fake", AnswerRequest((), stop_on_repeat=True))
+    settings = DEFAULTS.over({"answer.stop_on_repeat": True})
     for read, body in ((read_chat, CHAT), (read_response, RESPONSE), (read_anthropic, ANTHROPIC)):
         assert read(Fields(body), settings).stop_on_repeat is False
     assert read_completions(Fields({"prompt": "a"}), settings)[0].stop_on_repeat is False

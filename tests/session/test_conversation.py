@@ -387,7 +387,7 @@ def test_a_fork_holds_the_branch_up_to_a_message(chat: ScriptedSession) -> None:
     assert chat.session.open_conversation(copy)
     chat.exchange("e", "f")
     assert (chat.texts(copy), chat.texts(first)) == (["a", "b", "e", "f"], ["a", "b", "c", "d"])
-    assert (chat.library.title(copy), chat.session.settings.system) == ("a (fork)", "Be brief.")
+    assert (chat.library.title(copy), chat.session.settings["answer.system"]) == ("a (fork)", "Be brief.")
     assert chat.library.title(chat.session.fork(chat.node("b"))) == "a (fork 2)"
 
 

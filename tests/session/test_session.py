@@ -198,4 +198,4 @@ def test_invalid_settings_of_an_opened_conversation_are_reported(chat: ScriptedS
     chat.session.open_conversation(chat.store.create({"sampling": {"temp": "hot", "top_k": 3}}))
     (told,) = chat.said
     assert told.startswith('This conversation\'s settings: sampling.temp is "hot"; it must be a number')
-    assert chat.session.settings.request.sampling.top_k == 3
+    assert chat.session.settings["sampling.top_k"] == 3

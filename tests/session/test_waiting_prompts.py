@@ -175,7 +175,7 @@ def test_an_answer_elsewhere_keeps_the_settings_of_its_conversation(chat: Script
     chat.session.new_conversation()
     chat.finishes("2")
     assert chat.read == ["Be brief.", "a", "1", "b", "2", "c"]
-    assert (chat.session.settings.system, chat.session.answered_elsewhere) == (None, first)
+    assert (chat.session.settings["answer.system"], chat.session.answered_elsewhere) == (None, first)
 
 
 # Titles and measurements, which end when a prompt comes

@@ -9,10 +9,9 @@ from app.conversations.message import Message, Role
 from app.conversations.store import Store
 from app.core.errors import SettingsError, UsageError
 from app.engine.types import AutoDraft, DraftParams
-from app.session.chat_settings import chat_settings
 from app.session.session import Session
 from app.settings.file import SettingsFile
-from app.settings.layers import Layer, Origin, Resolved, drafting
+from app.settings.layers import Layer, Origin, Resolved, automatic, drafting
 from app.settings.live import LiveSettings, Scope
 from app.worker.events import Loaded
 from tests.fake_engine import FakeEngine
@@ -28,9 +27,11 @@ def test_more_flags_are_weighed_before_they_are_taken() -> None:
     live = in_memory({"model.ctx": 4096})
 
     assert live.given({"model.kv_type": "q8_0"}, {})["model.kv_type"] == "q8_0"
-    assert live.resolved()["model.kv_type"] == "auto"
+    before = live.resolved()
     live.give({"model.kv_type": "q8_0"})
     assert (live.resolved()["model.kv_type"], live.resolved()["model.ctx"]) == ("q8_0", 4096)
+    # What a server was given stays as it is.
+    assert before["model.kv_type"] == "auto"
 
 
 def test_a_change_for_all_replaces_the_flag_and_a_conversation_keeps_its_own_value(file: SettingsFile) -> None:
@@ -210,5 +211,4 @@ def test_automatic_drafting_is_compared_with_its_settings_in_every_mode() -> Non
     lookup = AutoDraft(model=False, min_match=5)
     layer: Layer = {"draft.mode": "fixed", "draft.n_max": 3, "draft.source": "ngram", "draft.ngram_min_match": 5}
     settings = Resolved({Origin.FILE: layer})
-    made = chat_settings("A pair", settings)
-    assert (made.request.drafting, made.automatic) == (DraftParams(3), lookup)
+    assert (drafting(settings), automatic(settings)) == (DraftParams(3), lookup)

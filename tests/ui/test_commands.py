@@ -250,9 +250,9 @@ async def test_a_bare_system_lets_the_user_edit_the_prompt() -> None:
         await told("/system", "System prompt: enter sets it for this conversation; /system - removes it.")
         assert chat.prompt == "/system Be brief."
         await told(" Be kind.", "from the next prompt on.")
-        assert chat.screen.session.settings.system == "Be brief. Be kind."
+        assert chat.screen.session.settings["answer.system"] == "Be brief. Be kind."
         await told("/system -", "Removed the system prompt")
-        assert not chat.screen.session.settings.system
+        assert not chat.screen.session.settings["answer.system"]
 
 
 def _shows_unbroken(chat: Chat, text: str) -> bool:

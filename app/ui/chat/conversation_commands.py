@@ -20,6 +20,7 @@ from app.core.regular_file import is_folder
 from app.core.units import counted
 from app.models.source import home_expanded
 from app.session.permissions import Permission
+from app.settings.layers import drafting, picture_limits
 from app.ui.actions import NONE
 from app.ui.chat.input_mode import InputMode
 from app.ui.chat.view import ChatView
@@ -144,7 +145,7 @@ class ConversationCommands:
 
     async def action_paste_picture(self) -> None:
         """Put the picture on the clipboard into the prompt."""
-        limits = self._session.settings.pictures
+        limits = picture_limits(self._session.settings)
 
         def read() -> PictureData:
             return read_picture(clipboard_picture(), None, limits)
@@ -242,7 +243,7 @@ class ConversationCommands:
             self._session.set_setting("answer.system", text)
             self._view.hint.say("The system prompt applies from the next prompt on.")
         else:
-            now = self._session.settings.system
+            now = self._session.settings.text("answer.system")
             is_own = "system" in dict(self._session.conversation.settings.get("answer") or {})
             removes = f"; /system {NONE} removes it" if is_own else ""
             whose = f", from the settings ({key('chat.settings', 'f4')})" if now and not is_own else ""
@@ -266,15 +267,15 @@ class ConversationCommands:
 
     def action_toggle_drafting(self) -> None:
         """Turn drafting on or off, or say why not."""
-        session, drafting, hint = self._session, self._session.drafting, self._view.hint
-        if not drafting.is_available:
+        session, state, hint = self._session, self._session.drafting, self._view.hint
+        if not state.is_available:
             settings = key("chat.settings", "f4")
             off = f"Drafting is off in the settings; {settings} turns it on."
-            hint.say(off if session.settings.request.drafting is None else drafting.reason)
+            hint.say(off if drafting(session.settings) is None else state.reason)
             return
-        session.set_drafting(not drafting.is_on)
+        session.set_drafting(not state.is_on)
         which = "This answer continues" if session.can_switch_running else "The next answer is written"
-        hint.say(f"{which} {'without' if drafting.is_on else 'with'} drafting.")
+        hint.say(f"{which} {'without' if state.is_on else 'with'} drafting.")
 
 
 def _new_file(title: str) -> Path:

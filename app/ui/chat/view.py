@@ -100,7 +100,7 @@ class ChatView(Vertical):
 
     def compose(self) -> ComposeResult:
         library = self.session.library
-        yield HeaderLine(self.session.settings.title)
+        yield HeaderLine(self.session.title)
         with Horizontal(id="workspace"):
             yield Sidebar(library)
             with Vertical():

@@ -20,6 +20,7 @@ from app.core.units import counted
 from app.engine.events import PromptProgress, Step
 from app.engine.types import DraftParams
 from app.session.session import Session
+from app.settings.layers import automatic
 from app.ui.base_screen import SubScreen
 from app.ui.compare.result import PromptLines, Result
 from app.ui.compare.side_pane import SidePane, median_figures
@@ -77,7 +78,7 @@ class CompareScreen(SubScreen[None]):
         self._engine, self._pair, self._request = session.engine, session.pair, request
         self._listen = listen
         fixed = request.drafting if isinstance(request.drafting, DraftParams) else None
-        self._sides = sides_of(session.settings.automatic, fixed)
+        self._sides = sides_of(automatic(session.settings), fixed)
         self._rounds: list[Round] = []
         self._goal = 0
         """Rounds that will have been run."""

@@ -20,6 +20,7 @@ from app.core.pictures import PictureData, PictureLimits
 from app.core.program import in_background
 from app.core.regular_file import FolderNamed, MissingFile, exists, is_file, is_folder, text_size
 from app.models.source import home_expanded
+from app.settings.layers import picture_limits
 
 if TYPE_CHECKING:
     from app.session.session import Session
@@ -106,7 +107,7 @@ async def message_of(text: str, session: Session, reading: FileReading, *, as_te
     question, pastes = split(storable(text).strip())
     if "@" not in question:
         return compose(question, pastes)
-    limits = session.settings.pictures
+    limits = picture_limits(session.settings)
     work = in_background(lambda: include_files(question, pastes, Path(), limits, reading), "included files")
     message, pictures = await wrap_future(work)
     if reading.is_stopped():

@@ -134,7 +134,7 @@ async def test_a_conversation_has_settings_of_its_own(file: Path, tmp_path: Path
         await panel.chat.exchange("one", "first")
         assert panel.chat.engine.requests[0].messages[0] == Message(Role.SYSTEM, "Be\nbrief.")
         await panel.press("ctrl+n")
-        await panel.chat.until(lambda: panel.chat.screen.session.settings.system is None)
+        await panel.chat.until(lambda: panel.chat.screen.session.settings["answer.system"] is None)
         await panel.chat.exchange("two", "second")
         assert panel.chat.engine.requests[1].messages[0].role is Role.USER
         await panel.chat.screen.controller.open_conversation(1)

@@ -148,10 +148,10 @@ async def test_the_screen_of_tools() -> None:
         chat.engine.emit(ToolsListed("files", (READ, WRITE)))
         await chat.shows("write_file (may change something)")
         await chat.press("enter", shows="off in this conversation")
-        assert not chat.screen.session.settings.tools
+        assert not chat.screen.session.settings["answer.tools"]
         assert chat.screen.session.conversation.settings == {"answer": {"tools": "none"}}
         await chat.press("down", "ctrl+a")
-        assert chat.screen.session.settings.tools == ("web",)
+        assert chat.screen.session.settings["answer.tools"] == ("web",)
         # Other conversations have both.
         assert live.resolved({})["answer.tools"] == ("files", "web")
         await chat.press("escape")
