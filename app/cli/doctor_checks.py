@@ -81,7 +81,7 @@ def check_pair(given: Given, facts: Facts) -> PairReport:
     )
     notices = [notice for notice in found.params.notices if notice not in about_catalog(pair)]
     notices += [without_draft(PairError(problem)) for problem in check.problems]
-    notices += [_NOT_FITTED] if fast_devices(found.rooms) and loader.settings["model.fit"] == "off" else []
+    notices += [_NOT_FITTED] if fast_devices(found.needs.rooms) and loader.settings["model.fit"] == "off" else []
     return _of_situation(situation, name, title, why, notices, of_file(pair, loader.files))
 
 

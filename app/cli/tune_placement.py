@@ -53,8 +53,8 @@ class PlacementRow:
 
     @property
     def name(self) -> str:
-        n, flags = self.found.plan.target.cpu_experts, " ".join(flags_of(self.placement)) or "automatic"
-        return f"{flags}, {experts_in_ram(n, self.found.target.n_layers)}" if n else flags
+        n, flags = self.found.plan.n_in_ram, " ".join(flags_of(self.placement)) or "automatic"
+        return f"{flags}, {experts_in_ram(n, self.found.needs.target.n_layers)}" if n else flags
 
     @property
     def speed(self) -> float:
@@ -85,7 +85,7 @@ def compare_placements(loader: PairLoader, *, as_json: bool) -> int:
     best = fastest(rows)
     try:
         if best is not None:
-            tuned_placement.save_placement(tuned_placement.placement_file(asked), best.placement, automatic.rooms)
+            tuned_placement.save_placement(tuned_placement.placement_file(asked), best.placement, automatic.needs.rooms)
     except OSError as error:
         status.say(f"The placement could not be saved: {error.strerror or error}.")
     name = best.name if best is not None else None
@@ -102,7 +102,9 @@ def _rows(
 
     def measured(placement: Layer) -> PlacementRow:
         began = time.monotonic()
-        row = PlacementRow(placement, fitting_of(tuned_placement.with_placement(placement, asked), automatic.rooms))
+        row = PlacementRow(
+            placement, fitting_of(tuned_placement.with_placement(placement, asked), automatic.needs.rooms)
+        )
 
         def cancelled() -> bool:
             status.show(f"Measuring {row.name}, {time.monotonic() - began:.0f} s")

@@ -11,11 +11,14 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
+from typing import Any
 
 from app.core.errors import UsageError
 from app.core.units import counted
 from app.hardware.devices import Device, fast_devices
 from app.models.memory_estimate import ModelMemory
+from app.settings.layers import Layer
+from app.settings.model_params import ANYWHERE, DRAFT_ANYWHERE, ModelParams
 from app.settings.placement import ALL_LAYERS, CPU
 
 MAIN = CPU
@@ -27,37 +30,6 @@ Rooms = tuple[Device, ...]
 def main_memory_room(free_bytes: int, total_bytes: int = 0) -> Device:
     """Return RAM as a device; `total_bytes` is 0 if unknown."""
     return Device(MAIN, "cpu", "CPU", free_bytes, total_bytes=total_bytes)
-
-
-@dataclass(frozen=True, slots=True)
-class PlacementRequest:
-    """Placement chosen by the user; the rest is planned.
-
-    Attributes:
-        devices: For the target; () plans them.
-        draft_device: None plans it.
-        gpu_layers: Of the target; `ALL_LAYERS` or a number.
-        draft_gpu_layers: Of the draft.
-        tensor_split: Share of each device; () goes by their room.
-        cpu_experts: Layers whose experts stay in RAM; None for as few as fit.
-    """
-
-    devices: tuple[str, ...] = ()
-    draft_device: str | None = None
-    gpu_layers: int = ALL_LAYERS
-    draft_gpu_layers: int = ALL_LAYERS
-    tensor_split: tuple[float, ...] = ()
-    cpu_experts: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """Placement of one model: devices, the share of each (() for one), its layers there, and those without experts."""
-
-    devices: tuple[str, ...]
-    tensor_split: tuple[float, ...] = ()
-    gpu_layers: int = ALL_LAYERS
-    cpu_experts: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +50,14 @@ class Load:
 class Plan:
     """Placement of both models, and the memory of each device that is used, RAM last."""
 
-    target: Placed
-    draft: Placed | None
+    target: ModelParams
+    draft: ModelParams | None
     loads: tuple[Load, ...]
+
+    @property
+    def n_in_ram(self) -> int:
+        """Layers of the target whose experts are in RAM."""
+        return self.target.cpu_experts or 0
 
     @property
     def fits(self) -> bool:
@@ -102,32 +79,80 @@ class Plan:
         return max(load.need_bytes / max(1, load.room_bytes) for load in self.loads)
 
 
-def plan(target: ModelMemory, draft: ModelMemory | None, rooms: Rooms, request: PlacementRequest | None = None) -> Plan:
-    """Place both models: the first placement that fits, else the one that lacks least.
+@dataclass(frozen=True, slots=True)
+class PairNeeds:
+    """Memory that a pair needs, the devices that have some, and what is asked of its placement.
 
-    The target goes whole on the fastest device, or over all of one backend; the draft whole on the fastest with room,
-    or on one of the devices that are named for the target.
-    A mixture that is too large for the devices leaves the experts of as few layers in RAM as fit. `request` has the
-    fixed parts of the placement.
-
-    Raises:
-        UsageError: A request names a device that is not there.
+    Attributes:
+        rooms: Every device in llama.cpp's order, RAM last.
+        asked: Place of the target; what it leaves open is planned.
+        draft_asked: Place of the draft.
     """
-    request = request or PlacementRequest()
-    _check(request, rooms)
-    given = request.cpu_experts
-    in_order = _placements(target, draft, rooms, replace(request, cpu_experts=given or 0))
-    whole = min(_up_to_first_fit(in_order), key=lambda found: found.lacking)
-    if whole.fits or given is not None or not _can_move_experts(target, whole, rooms):
-        return whole
-    counts = [replace(request, cpu_experts=n) for n in range(1, len(target.experts) + 1)]
 
-    def is_enough(counted: PlacementRequest) -> bool:
-        return any(found.fits_gpus for found in _placements(target, draft, rooms, counted))
+    target: ModelMemory
+    draft: ModelMemory | None
+    rooms: Rooms
+    asked: ModelParams = ANYWHERE
+    draft_asked: ModelParams = DRAFT_ANYWHERE
 
-    fewest = bisect_left(counts, True, key=is_enough)
-    moved = _placements(target, draft, rooms, counts[fewest]) if fewest < len(counts) else iter(())
-    return min([whole, *_up_to_first_fit(moved)], key=lambda found: found.lacking)
+    @property
+    def total(self) -> int:
+        """Bytes of both models."""
+        return self.target.total + (self.draft.total if self.draft is not None else 0)
+
+    def with_context(self, n_ctx: int) -> PairNeeds:
+        draft = self.draft.with_context(n_ctx) if self.draft is not None else None
+        return replace(self, target=self.target.with_context(n_ctx), draft=draft)
+
+    def over(self, settings: Layer) -> PairNeeds:
+        """Return what the pair needs with other values of the settings that change its memory or its place."""
+        values: Any = settings
+        target, draft, asked, draft_asked = self.target, self.draft, self.asked, self.draft_asked
+        if "draft.mode" in values:
+            # Snapshots of the target's state only serve drafts.
+            target, draft = replace(target, snapshots=0), None
+        if "model.kv_type" in values:
+            target = target.with_kv_type(values["model.kv_type"])
+        if draft is not None and "draft.kv_type" in values:
+            draft = draft.with_kv_type(values["draft.kv_type"])
+        if "draft.device" in values:
+            draft_asked = replace(draft_asked, devices=values["draft.device"], n_gpu_layers=ALL_LAYERS)
+        asked = replace(
+            asked,
+            n_gpu_layers=values.get("model.gpu_layers", asked.n_gpu_layers),
+            cpu_experts=values.get("model.n_cpu_moe", asked.cpu_experts),
+        )
+        changed = replace(self, target=target, draft=draft, asked=asked, draft_asked=draft_asked)
+        return changed.with_context(values["model.ctx"]) if "model.ctx" in values else changed
+
+    def plan(self) -> Plan:
+        """Place both models: the first placement that fits, else the one that lacks least.
+
+        The target goes whole on the fastest device, or over all of one backend; the draft whole on the fastest with
+        room, or on one of the devices that are named for the target. A mixture that is too large for the devices leaves
+        the experts of as few layers in RAM as fit.
+
+        Raises:
+            UsageError: A device is named that is not there.
+        """
+        _check(self)
+        # With --override-tensor alone, no experts are placed automatically.
+        given = 0 if self.asked.overrides and self.asked.cpu_experts is None else self.asked.cpu_experts
+        whole = min(_up_to_first_fit(_placements(self, given or 0)), key=lambda found: found.lacking)
+        if whole.fits or given is not None or not self._can_move_experts(whole):
+            return whole
+        counts = range(1, len(self.target.experts) + 1)
+        fewest = bisect_left(counts, True, key=lambda n: any(found.fits_gpus for found in _placements(self, n)))
+        found = [whole]
+        if fewest < len(counts):
+            found += _up_to_first_fit(_placements(self, counts[fewest]))
+        return min(found, key=lambda one: one.lacking)
+
+    def _can_move_experts(self, whole: Plan) -> bool:
+        """Return whether experts in RAM would give devices room; those of layers in RAM and of an iGPU are there."""
+        own = {room.name for room in self.rooms if room.has_own_memory}
+        is_whole = whole.target.n_gpu_layers == ALL_LAYERS
+        return bool(self.target.experts) and is_whole and own.issuperset(whole.target.devices)
 
 
 def _up_to_first_fit(placements: Iterator[Plan]) -> Iterator[Plan]:
@@ -138,15 +163,10 @@ def _up_to_first_fit(placements: Iterator[Plan]) -> Iterator[Plan]:
             return
 
 
-def _can_move_experts(target: ModelMemory, whole: Plan, rooms: Rooms) -> bool:
-    """Return whether experts in RAM would give devices room; layers in RAM have theirs there, and so does an iGPU."""
-    own = {room.name for room in rooms if room.has_own_memory}
-    return bool(target.experts) and whole.target.gpu_layers == ALL_LAYERS and own.issuperset(whole.target.devices)
-
-
-def _check(request: PlacementRequest, rooms: Rooms) -> None:
+def _check(pair: PairNeeds) -> None:
+    rooms, asked = pair.rooms, pair.asked
     known = {room.name.lower(): room.name for room in rooms}
-    for name in (*request.devices, *filter(None, (request.draft_device,))):
+    for name in (*asked.devices, *pair.draft_asked.devices):
         if name.lower() not in known:
             # A slow look at the machine, for this error alone.
             from app.hardware.builds import unused_gpu_hint
@@ -157,82 +177,75 @@ def _check(request: PlacementRequest, rooms: Rooms) -> None:
             other = unused_gpu_hint(machine, rooms, installation(machine.system))
             there = f"There are: {', '.join(known.values())}; or auto."
             raise UsageError(f"There is no device {name} here.", f"{there}{other}")
-    n_shares, n_devices = len(request.tensor_split), len(fast_devices(rooms))
-    if request.tensor_split and not request.devices and n_shares != n_devices:
+    n_shares, n_devices = len(asked.tensor_split), len(fast_devices(rooms))
+    if n_shares and not asked.devices and n_shares != n_devices:
         raise UsageError(
             f"The tensor split has {counted(n_shares, 'share')} for {counted(n_devices, 'device')}.",
             "Name the devices (⟨model.device⟩), and give each a share.",
         )
 
 
-def _placements(
-    target: ModelMemory, draft: ModelMemory | None, rooms: Rooms, request: PlacementRequest
-) -> Iterator[Plan]:
-    by_name = {room.name.lower(): room for room in rooms}
-    fast = fast_devices(rooms) or (by_name[MAIN],)
-    if request.devices:
-        choices = [tuple(by_name[name.lower()] for name in request.devices)]
-    elif request.tensor_split:
-        choices = [fast]
-    else:
-        choices = [(room,) for room in fast] + ([fast] if len(fast) > 1 else [])
+def _placements(pair: PairNeeds, cpu_experts: int) -> Iterator[Plan]:
+    by_name = {room.name.lower(): room for room in pair.rooms}
+    asked, fast = replace(pair.asked, cpu_experts=cpu_experts), fast_devices(pair.rooms) or (by_name[MAIN],)
+    named, draft_named = (
+        tuple(by_name[name.lower()] for name in ((MAIN,) if model.on_cpu else model.devices))
+        for model in (asked, pair.draft_asked)
+    )
+    choices = [named or fast]
+    if not named and not asked.tensor_split and len(fast) > 1:
+        choices = [*((room,) for room in fast), fast]
     for devices in choices:
-        if request.draft_device:
-            draft_rooms: Rooms = (by_name[request.draft_device.lower()],)
-        else:
-            draft_rooms = devices if request.devices else fast
-        for placed_draft in _draft_placements(draft, devices, draft_rooms, request):
+        for draft in _draft_placements(pair, devices, draft_named or named or fast):
             loads: dict[str, int] = {}
-            if draft is not None and placed_draft is not None:
-                _add(loads, draft, placed_draft, by_name)
-            placed = _place(target, devices, loads, request)
-            _add(loads, target, placed, by_name)
+            if pair.draft is not None and draft is not None:
+                _add(loads, pair.draft, draft, by_name)
+            target = _place(pair.target, devices, loads, asked)
+            _add(loads, pair.target, target, by_name)
             used = [(by_name[name.lower()], need) for name, need in loads.items()]
             used.sort(key=lambda one: one[0].name == MAIN)
             loaded = (Load(room.name, need, room.room_bytes, room.free_bytes) for room, need in used)
-            yield Plan(placed, placed_draft, tuple(loaded))
+            yield Plan(target, draft, tuple(loaded))
 
 
-def _draft_placements(
-    draft: ModelMemory | None, devices: Rooms, draft_rooms: Rooms, request: PlacementRequest
-) -> Sequence[Placed | None]:
-    if draft is None:
+def _draft_placements(pair: PairNeeds, target_devices: Rooms, rooms: Rooms) -> Sequence[ModelParams | None]:
+    if pair.draft is None:
         return (None,)
-    if draft.follows_target:
-        return (beside(tuple(room.name for room in devices), request.tensor_split, request.gpu_layers),)
-    return [Placed((room.name,), gpu_layers=request.draft_gpu_layers) for room in draft_rooms]
+    if pair.draft.follows_target:
+        return (beside(pair.draft_asked, pair.asked, tuple(room.name for room in target_devices)),)
+    return [replace(pair.draft_asked, devices=(room.name,)) for room in rooms]
 
 
-def beside(devices: tuple[str, ...], tensor_split: tuple[float, ...], gpu_layers: int) -> Placed:
-    """Return the place of draft layers that share tensors with a target in this place.
+def beside(draft: ModelParams, target: ModelParams, devices: tuple[str, ...]) -> ModelParams:
+    """Return the place of draft layers that share tensors with a target on these devices.
 
     They get all its devices, so that llama.cpp can compute with every shared tensor. The layers are on the last device
     that has a share, where the target's output is.
     """
-    if gpu_layers == 0 or devices == (MAIN,):
-        return Placed((MAIN,))
-    if len(devices) < 2:
-        return Placed(devices)
-    shares = tensor_split or (1.0,) * len(devices)
-    last = max((i for i, share in enumerate(shares) if share), default=0)
-    return Placed(devices, tuple(float(i == last) for i in range(len(devices))))
+    shares: tuple[float, ...] = ()
+    if target.n_gpu_layers == 0:
+        devices = (MAIN,)
+    elif len(devices) > 1:
+        given = target.tensor_split or (1.0,) * len(devices)
+        last = max(i for i, share in enumerate(given) if share)
+        shares = tuple(float(i == last) for i in range(len(devices)))
+    is_split = draft.split or len(devices) > 1
+    return replace(draft, devices=devices, tensor_split=shares, n_gpu_layers=ALL_LAYERS, split=is_split)
 
 
-def _place(need: ModelMemory, devices: Rooms, loads: Mapping[str, int], request: PlacementRequest) -> Placed:
+def _place(need: ModelMemory, devices: Rooms, loads: Mapping[str, int], asked: ModelParams) -> ModelParams:
     """Place the target; several devices get layers by the room that the draft leaves them."""
     names = tuple(room.name for room in devices)
-    n_experts = 0 if names == (MAIN,) else min(request.cpu_experts or 0, len(need.experts))
-    placed = Placed(names, gpu_layers=request.gpu_layers, cpu_experts=n_experts)
-    if len(devices) == 1:
+    n_experts = 0 if names == (MAIN,) else min(asked.cpu_experts or 0, len(need.experts))
+    shares = asked.tensor_split if len(devices) > 1 else ()
+    placed = replace(asked, devices=names, tensor_split=shares, cpu_experts=n_experts)
+    if len(devices) == 1 or shares:
         return placed
-    shares = request.tensor_split
-    if not shares:
-        left = [room.room_bytes - loads.get(room.name, 0) - _compute(need, placed, room.name) for room in devices]
-        shares = _shares(need, left, placed)
-    return replace(placed, tensor_split=shares)
+    left = [room.room_bytes - loads.get(room.name, 0) - _compute(need, placed, room.name) for room in devices]
+    return replace(placed, tensor_split=_shares(need, left, placed))
 
 
-def _shares(need: ModelMemory, left: Sequence[int], placed: Placed) -> tuple[float, ...]:
+def _shares(need: ModelMemory, left: Sequence[int], placed: ModelParams) -> tuple[float, ...]:
     """Return the share of layers on each device by its room; the output lies on the last one."""
     *others, last = (max(0, n) for n in left)
     rooms = (*others, max(0, last - need.output))
@@ -252,12 +265,12 @@ def _shares(need: ModelMemory, left: Sequence[int], placed: Placed) -> tuple[flo
     return tuple(round(end - start, 6) for start, end in pairwise([*ends, 1.0]))
 
 
-def _add(loads: dict[str, int], need: ModelMemory, placed: Placed, by_name: Mapping[str, Device]) -> None:
-    moved = offloaded(need, placed.gpu_layers, placed.cpu_experts) if placed.devices != (MAIN,) else 0
+def _add(loads: dict[str, int], need: ModelMemory, placed: ModelParams, by_name: Mapping[str, Device]) -> None:
+    spread = _spread(need, placed)
     main = need.layers + need.always_ram
-    main += need.repeated - moved if moved else need.compute + need.projector
-    for name, taken in zip(placed.devices, _spread(need, placed), strict=True):
-        if not moved or not taken:
+    main += need.repeated - sum(spread) if any(spread) else need.compute + need.projector
+    for name, taken in zip(placed.devices, spread, strict=True):
+        if not taken:
             continue
         compute = _compute(need, placed, name)
         loads[name] = loads.get(name, 0) + taken + compute
@@ -266,47 +279,40 @@ def _add(loads: dict[str, int], need: ModelMemory, placed: Placed, by_name: Mapp
     loads[MAIN] = loads.get(MAIN, 0) + main
 
 
-def _compute(need: ModelMemory, placed: Placed, device: str) -> int:
+def _compute(need: ModelMemory, placed: ModelParams, device: str) -> int:
     found = dict(need.compute_on).get(device.lower())
     if found is None:
         # llama.cpp lets batches overlap only if no layer is in RAM.
-        overlaps = len(placed.devices) > 1 and placed.gpu_layers == ALL_LAYERS and not placed.cpu_experts
+        overlaps = len(placed.devices) > 1 and placed.n_gpu_layers == ALL_LAYERS and not placed.cpu_experts
         found = need.compute + need.overlap * overlaps
     projector = need.projector if device == placed.devices[0] else 0
     return found + projector + (need.expert_copy if placed.cpu_experts else 0)
 
 
-def _spread(need: ModelMemory, placed: Placed) -> list[int]:
-    """Return the bytes of the layers on each device, in whole layers as llama.cpp assigns them: the output last."""
-    if len(placed.devices) == 1:
-        return [offloaded(need, placed.gpu_layers, placed.cpu_experts)]
-    shares = [share / sum(placed.tensor_split) for share in placed.tensor_split]
-    sizes = [*_block_sizes(need, placed), need.output]
-    ends = list(accumulate(shares))
+def _spread(need: ModelMemory, placed: ModelParams) -> list[int]:
+    """Return the bytes of weights and KV cache on each device, in whole layers as llama.cpp assigns them.
+
+    The output is the last layer, and the first that is on a device.
+    """
+    shares = placed.tensor_split or (1.0,)
     taken = [0.0] * len(shares)
-    for layer, size in enumerate(sizes):
-        taken[min(bisect_right(ends, layer / len(sizes)), len(shares) - 1)] += size
+    if not placed.on_cpu:
+        sizes = [*_block_sizes(need, placed), need.output]
+        ends = [end / sum(shares) for end in accumulate(shares)]
+        for layer, size in enumerate(sizes):
+            taken[min(bisect_right(ends, layer / len(sizes)), len(shares) - 1)] += size
     return [int(n) for n in taken]
 
 
-def offloaded(need: ModelMemory, gpu_layers: int, cpu_experts: int = 0) -> int:
-    """Return the bytes of weights and KV cache in these layers; llama.cpp offloads the output and the last first."""
-    if gpu_layers == 0:
-        return 0
-    return need.output + int(sum(_block_sizes(need, Placed((), (), gpu_layers, cpu_experts))))
-
-
-def _block_sizes(need: ModelMemory, placed: Placed) -> list[float]:
+def _block_sizes(need: ModelMemory, placed: ModelParams) -> list[float]:
     """Return the bytes of each block on a device; the experts of the first ones may be in RAM."""
-    first = need.n_layers - _blocks(need, placed.gpu_layers)
+    n_blocks = need.n_layers if placed.n_gpu_layers == ALL_LAYERS else min(placed.n_gpu_layers - 1, need.n_layers)
+    first = need.n_layers - n_blocks
     n_cached = need.n_cached or need.n_layers
     context = [need.context / max(1, n_cached)] * n_cached + [0.0] * (need.n_layers - n_cached)
     experts = need.experts or (0,) * need.n_layers
     others = need.embedding + need.output - need.repeated + sum(experts)
     blocks = need.blocks or ((need.weights - others) / max(1, need.n_layers),) * need.n_layers
+    n_in_ram = placed.cpu_experts or 0
     sizes = enumerate(zip(context, blocks, experts, strict=True))
-    return [cached + n + (moving if i >= placed.cpu_experts else 0) for i, (cached, n, moving) in sizes if i >= first]
-
-
-def _blocks(need: ModelMemory, gpu_layers: int) -> int:
-    return need.n_layers if gpu_layers == ALL_LAYERS else min(max(0, gpu_layers - 1), need.n_layers)
+    return [cached + n + (moving if i >= n_in_ram else 0) for i, (cached, n, moving) in sizes if i >= first]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from app.core.units import memory_size
 from app.hardware.devices import fast_devices
-from app.hardware.fit import MAIN, PlacementRequest, Plan, Rooms, plan
+from app.hardware.fit import MAIN, PairNeeds, Plan
 from app.hardware.recommend import Proposal
 from app.models.memory_estimate import ModelMemory
 from app.settings.layers import Layer
@@ -43,131 +43,95 @@ class Offer:
         return f"frees about {memory_size(self.gain_bytes)}{'' if self.suffices else ' (not enough alone)'}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
-    """A changed pair that the planner tries, in words and as settings."""
-
-    what: str
-    cost: str
-    settings: Layer
-    target: ModelMemory
-    draft: ModelMemory | None
-    request: PlacementRequest
-
-    def plan(self, rooms: Rooms) -> Plan:
-        return plan(self.target, self.draft, rooms, self.request)
+Candidate = tuple[str, str, Layer | ModelMemory]
+"""A change to try: in words, its cost, and the settings or the other target that it takes."""
 
 
-def offers(
-    target: ModelMemory,
-    draft: ModelMemory | None,
-    rooms: Rooms,
-    request: PlacementRequest | None = None,
-    *,
-    smaller: Proposal | None = None,
-    flash_attention: str = "auto",
-) -> tuple[Offer, ...]:
+def offers(pair: PairNeeds, *, smaller: Proposal | None = None, flash_attention: str = "auto") -> tuple[Offer, ...]:
     """Return the options for a pair that does not fit, those first that cost the answers least; () if it fits.
-
-    For the other arguments see `plan`.
 
     Args:
         smaller: The largest known pair that fits.
         flash_attention: Its setting; a quantized cache needs it.
     """
-    pair = _Candidate("", "", {}, target, draft, request or PlacementRequest())
-    now = pair.plan(rooms)
+    now = pair.plan()
     if now.fits:
         return ()
     found = [
-        _first_that_fits(_experts_in_ram(pair, now, rooms), now, rooms),
-        _first_that_fits(_shorter_contexts(pair), now, rooms),
-        _first_that_fits(_quantized_caches(pair, flash_attention), now, rooms),
-        _first_that_fits(_smaller_quantizations(pair), now, rooms),
-        _first_that_fits(_other_draft_devices(pair, now, rooms), now, rooms),
-        _first_that_fits(_without_draft(pair), now, rooms),
+        _first_that_fits(pair, now, candidates)
+        for candidates in (
+            _experts_in_ram(pair, now),
+            _shorter_contexts(pair),
+            _quantized_caches(pair, flash_attention),
+            _smaller_quantizations(pair.target),
+            _other_draft_devices(pair, now),
+            _without_draft(pair),
+        )
     ]
     if smaller is not None:
-        gain = target.total + (draft.total if draft is not None else 0) - smaller.need_bytes
-        title, name = f"a smaller pair: {smaller.pair.title}", smaller.pair.name
-        found.append(Offer(title, gain, "a smaller model answers", {}, True, name))
-    partial = _first_that_fits(_fewer_gpu_layers(pair, now), now, rooms)
+        gain, title = pair.total - smaller.need_bytes, f"a smaller pair: {smaller.pair.title}"
+        found.append(Offer(title, gain, "a smaller model answers", {}, True, smaller.pair.name))
+    partial = _first_that_fits(pair, now, _fewer_gpu_layers(pair, now))
     found.append(partial if partial is not None and partial.suffices else None)
     return tuple(offer for offer in found if offer is not None and offer.gain_bytes > 0)
 
 
-def _first_that_fits(candidates: Iterable[_Candidate], now: Plan, rooms: Rooms) -> Offer | None:
+def _first_that_fits(pair: PairNeeds, now: Plan, candidates: Iterator[Candidate]) -> Offer | None:
     """Return the first candidate that fits, else the last one; None without any."""
-    tried = None
-    for candidate in candidates:
-        tried = candidate, candidate.plan(rooms)
-        if tried[1].fits:
+    offer = None
+    for what, cost, change in candidates:
+        settings = {} if isinstance(change, ModelMemory) else change
+        changed = replace(pair, target=change) if isinstance(change, ModelMemory) else pair.over(settings)
+        planned = changed.plan()
+        offer = Offer(what, _freed(pair, now, planned), cost, settings, planned.fits)
+        if planned.fits:
             break
-    if tried is None:
-        return None
-    made, planned = tried
-    return Offer(made.what, _freed(now, planned, rooms), made.cost, made.settings, planned.fits)
+    return offer
 
 
-def _freed(now: Plan, planned: Plan, rooms: Rooms) -> int:
+def _freed(pair: PairNeeds, now: Plan, planned: Plan) -> int:
     """Return the bytes that a plan frees where memory is lacking: on GPUs with their own, else in RAM."""
-    gpus = {room.name for room in rooms if room.has_own_memory}
+    gpus = {room.name for room in pair.rooms if room.has_own_memory}
     short = {load.device for load in now.loads if load.lacking} & gpus or {MAIN}
     before, after = (sum(load.need_bytes for load in one.loads if load.device in short) for one in (now, planned))
     return before - after
 
 
-def _experts_in_ram(pair: _Candidate, now: Plan, rooms: Rooms) -> Iterator[_Candidate]:
+def _experts_in_ram(pair: PairNeeds, now: Plan) -> Iterator[Candidate]:
     """Yield the experts of as many layers in RAM as must be, or of all if the user chose a number that does not fit."""
-    n_layers, request = len(pair.target.experts), pair.request
-    if now.target.devices == (MAIN,) or request.gpu_layers == 0 or not n_layers:
-        return
-    free = plan(pair.target, pair.draft, rooms, replace(request, cpu_experts=None))
-    n = free.target.cpu_experts if free.fits else n_layers
-    what, cost = experts_in_ram(n, n_layers), "the CPU computes these experts, more slowly"
-    yield replace(pair, what=what, cost=cost, settings={"model.n_cpu_moe": n}, request=replace(request, cpu_experts=n))
+    n_layers = len(pair.target.experts)
+    if n_layers and not now.target.on_cpu:
+        free = pair.over({"model.n_cpu_moe": None}).plan()
+        n = free.n_in_ram if free.fits else n_layers
+        yield experts_in_ram(n, n_layers), "the CPU computes these experts, more slowly", {"model.n_cpu_moe": n}
 
 
-def _shorter_contexts(pair: _Candidate) -> Iterator[_Candidate]:
+def _shorter_contexts(pair: PairNeeds) -> Iterator[Candidate]:
     """Yield powers of two, the longest first, and a useful length at the end in case none fits."""
-    lengths = [1 << n for n in reversed(range(32)) if _MIN_CTX <= 1 << n < pair.target.n_ctx]
+    asked = pair.target.n_ctx
+    lengths = [1 << n for n in reversed(range(32)) if _MIN_CTX <= 1 << n < asked]
     useful = [n for n in lengths if n <= _USEFUL_CTX] or lengths
     for n_ctx in [*lengths, *useful[:1]]:
-        yield replace(
-            pair,
-            what=f"a context of {n_ctx:,} tokens",
-            cost=f"{n_ctx / pair.target.n_ctx:.0%} of the requested context",
-            settings={"model.ctx": n_ctx},
-            target=pair.target.with_context(n_ctx),
-            draft=pair.draft.with_context(n_ctx) if pair.draft is not None else None,
-        )
+        yield f"a context of {n_ctx:,} tokens", f"{n_ctx / asked:.0%} of the requested context", {"model.ctx": n_ctx}
 
 
-def _quantized_caches(pair: _Candidate, flash_attention: str) -> Iterator[_Candidate]:
-    target, draft = _in_8_bits(pair.target), _in_8_bits(pair.draft)
-    settings: Layer = {"model.kv_type": "q8_0"} if target is not None else {}
-    if draft is not None:
-        settings = {**settings, "draft.kv_type": "q8_0"}
+def _quantized_caches(pair: PairNeeds, flash_attention: str) -> Iterator[Candidate]:
+    settings: Layer = {
+        name: "q8_0"
+        for name, need in (("model.kv_type", pair.target), ("draft.kv_type", pair.draft))
+        if need is not None and need.kv_type in WIDE_KV and need.can_quantize_cache
+    }
     if settings and flash_attention == "off":
         settings = {**settings, "model.flash_attn": "auto"}
-    cost = "answers may differ slightly; long prompts are read more slowly"
-    what, target, draft = "8-bit KV caches (q8_0)", target or pair.target, draft or pair.draft
-    yield replace(pair, what=what, cost=cost, settings=settings, target=target, draft=draft)
+    yield "8-bit KV caches (q8_0)", "answers may differ slightly; long prompts are read more slowly", settings
 
 
-def _in_8_bits(need: ModelMemory | None) -> ModelMemory | None:
-    if need is None or need.kv_type not in WIDE_KV or not need.can_quantize_cache:
-        return None
-    return need.with_kv_type("q8_0")
-
-
-def _smaller_quantizations(pair: _Candidate) -> Iterator[_Candidate]:
+def _smaller_quantizations(target: ModelMemory) -> Iterator[Candidate]:
     """Yield the usual quantizations of the target, the largest first."""
     for name, bits in _BITS_PER_WEIGHT.items():
-        size = int((pair.target.n_parameters or 0) * bits / 8)
-        if 0 < size < _NOTICEABLE_SHARE * pair.target.weights:
-            what, cost = f"{pair.target.name} as {name}", "another download; slightly lower quality"
-            yield replace(pair, what=what, cost=cost, target=_requantized(pair.target, size))
+        size = int((target.n_parameters or 0) * bits / 8)
+        if 0 < size < _NOTICEABLE_SHARE * target.weights:
+            yield f"{target.name} as {name}", "another download; slightly lower quality", _requantized(target, size)
 
 
 def _requantized(need: ModelMemory, weights: int) -> ModelMemory:
@@ -185,41 +149,28 @@ def _requantized(need: ModelMemory, weights: int) -> ModelMemory:
     )
 
 
-def _other_draft_devices(pair: _Candidate, now: Plan, rooms: Rooms) -> Iterator[_Candidate]:
-    if pair.draft is None or now.draft is None or pair.draft.follows_target:
+def _other_draft_devices(pair: PairNeeds, now: Plan) -> Iterator[Candidate]:
+    if pair.draft is None or now.draft is None or pair.draft.follows_target or now.draft.on_cpu:
         return
-    here = now.draft.devices[0]
-    if here == MAIN or now.draft.gpu_layers == 0:
-        return
-    for name in [*(room.name for room in fast_devices(rooms) if room.name != here), MAIN]:
-        what = f"the draft on {'the CPU' if name == MAIN else name}"
-        request = replace(pair.request, draft_gpu_layers=ALL_LAYERS, devices=now.target.devices, draft_device=name)
-        yield replace(pair, what=what, cost="slower drafts", settings={"draft.device": (name,)}, request=request)
+    for name in [*(room.name for room in fast_devices(pair.rooms) if room.name not in now.draft.devices), MAIN]:
+        yield f"the draft on {'the CPU' if name == MAIN else name}", "slower drafts", {"draft.device": (name,)}
 
 
-def _without_draft(pair: _Candidate) -> Iterator[_Candidate]:
+def _without_draft(pair: PairNeeds) -> Iterator[Candidate]:
     if pair.draft is not None:
-        # Snapshots of the target's state only serve drafts.
-        target = replace(pair.target, snapshots=0)
-        yield replace(
-            pair, what="no draft", cost="no speedup", settings={"draft.mode": "off"}, target=target, draft=None
-        )
+        yield "no draft", "no speedup", {"draft.mode": "off"}
 
 
-def _fewer_gpu_layers(pair: _Candidate, now: Plan) -> Iterator[_Candidate]:
+def _fewer_gpu_layers(pair: PairNeeds, now: Plan) -> Iterator[Candidate]:
     """Yield fewer and fewer layers on the GPU, first beside the draft and then with the draft on the CPU."""
-    request, n_layers = pair.request, pair.target.n_layers
-    if now.target.devices == (MAIN,) or request.gpu_layers == 0:
+    asked, n_layers = pair.asked, pair.target.n_layers
+    if now.target.on_cpu:
         return
-    most = n_layers if request.gpu_layers == ALL_LAYERS else request.gpu_layers - 1
-    draft_moves = [False, True] if pair.draft is not None and request.draft_device is None else [False]
-    for moves in draft_moves:
+    most = n_layers if asked.n_gpu_layers == ALL_LAYERS else asked.n_gpu_layers - 1
+    can_move = now.draft is not None and not (pair.draft_asked.devices or now.draft.on_cpu)
+    for moves in [False, True] if can_move else [False]:
         settings: Layer = {"draft.device": (MAIN,)} if moves else {}
-        for n in range(most, -1, -1):
-            yield replace(
-                pair,
-                what=f"{n} of {n_layers} layers on the GPU{', the draft on the CPU' if moves else ''}",
-                cost="the CPU computes the rest, many times slower",
-                settings={"model.gpu_layers": n, **settings},
-                request=replace(request, gpu_layers=n, draft_device=MAIN if moves else request.draft_device),
-            )
+        # Without any layer on the GPU, the draft is on the CPU too.
+        for n in range(most, -1 if moves == can_move else 0, -1):
+            what = f"{n} of {n_layers} layers on the GPU{', the draft on the CPU' if moves else ''}"
+            yield what, "the CPU computes the rest, many times slower", {"model.gpu_layers": n, **settings}

@@ -16,6 +16,7 @@ from app.models.memory_estimate import DEFAULT_CONTEXT, ModelMemory
 from app.models.pair_summary import free_name, is_known, model_bytes, pair_memory, weights
 from app.models.registry import Registered
 from app.models.source import HubModel
+from app.settings.model_params import ModelParams
 from app.settings.placement import experts_in_ram
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ class Proposal:
 def weigh(pair: Pair, capacity: Capacity | None, devices: tuple[str, ...] = ()) -> Proposal:
     """Plan a pair on this machine, if its memory is known; `devices` limits the devices for layers."""
     # The first frame needs only the types of this module.
-    from app.hardware.fit import MAIN, PlacementRequest, plan
+    from app.hardware.fit import PairNeeds
 
     if capacity is None:
         return Proposal(pair, Fit.UNWEIGHED)
@@ -142,16 +143,17 @@ def weigh(pair: Pair, capacity: Capacity | None, devices: tuple[str, ...] = ()) 
         reason = "only Hugging Face knows its size" if is_remote else "its files are not here"
         return Proposal(pair, Fit.UNKNOWN, reason=reason)
     memory = pair_memory(pair, capacity.n_ctx)
-    planned = plan(memory, None, capacity.rooms, PlacementRequest(devices=devices))
-    rough, moved = "" if is_known(pair) else "about ", planned.target.cpu_experts
+    needs = PairNeeds(memory, None, capacity.rooms, ModelParams(devices=devices))
+    planned = needs.plan()
+    rough, moved = "" if is_known(pair) else "about ", planned.n_in_ram
     gpus = [gpu for gpu in capacity.rooms if gpu.name in devices] if devices else fast_devices(capacity.rooms)
-    on_gpu = all(gpu.has_own_memory for gpu in gpus) and planned.target.devices != (MAIN,)
+    on_gpu = all(gpu.has_own_memory for gpu in gpus) and not planned.target.on_cpu
     need = memory.total - (memory.always_ram if on_gpu else 0)
     where = " RAM" if moved else ""
     if not planned.fits:
         lacking = planned.lacking if on_gpu else max(load.lacking for load in planned.loads)
         idle = tuple(replace(room, free_bytes=_idle_bytes(room)) for room in capacity.rooms)
-        fits_when_idle = plan(memory, None, idle, PlacementRequest(devices=devices)).fits
+        fits_when_idle = replace(needs, rooms=idle).plan().fits
         limit = "is free now: other programs use the rest" if fits_when_idle else "is free for models"
         reason = f"needs {rough}{memory_size(need)}, {memory_size(lacking)} more{where} than {limit}"
         return Proposal(pair, Fit.TOO_BIG, need, reason, fits_when_idle=fits_when_idle)

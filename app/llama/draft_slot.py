@@ -22,15 +22,16 @@ from app.llama.cancel import CancelFlag
 from app.llama.checks import ModelFile, open_model_file
 from app.llama.child import SafeFiles, try_file
 from app.llama.context import Context
-from app.llama.loading import place_of
+from app.llama.loading import devices_of
 from app.llama.model import Model
 from app.llama.mtp_chain import head_context
-from app.llama.params import ModelParams, PairParams
+from app.llama.params import PairParams
 from app.llama.reserve import reserve
 from app.models.compatibility import NO_ROLLBACK, head_problem, mtp_problem, select_draft
 from app.models.draft_kinds import HeadFacts, d2t_fault, head_facts
 from app.models.model_facts import read_facts
 from app.models.pair_summary import without_draft
+from app.settings.model_params import DRAFT_ANYWHERE, ModelParams
 from app.settings.placement import ALL_LAYERS
 
 Progress = Callable[[str, float], bool]
@@ -91,9 +92,12 @@ def checked_file(
 
 def beside_target(params: PairParams, name: str, notices: list[str]) -> PairParams:
     """Put draft layers on the devices of their target; add a notice if the settings name others."""
-    placed, asked = params.draft_model.at(beside(*place_of(params.model))), ModelParams.of(params.settings, "draft")
+    placed, asked = (
+        beside(params.draft_model, params.model, devices_of(params.model)),
+        ModelParams.of(params.settings, "draft"),
+    )
     named, used = ({*map(str.lower, model.devices)} for model in (asked, placed))
-    is_open = asked == ModelParams(split=False)
+    is_open = asked == DRAFT_ANYWHERE
     is_same = asked.on_cpu if placed.on_cpu else asked.n_gpu_layers == ALL_LAYERS and named == used
     if not (is_open or is_same):
         notices.append(f"{name} shares tensors with its target, so it runs on the target's devices.")

@@ -25,10 +25,11 @@ from app.llama.devices import add_servers
 from app.llama.draft_heads import other_context
 from app.llama.library import native
 from app.llama.loading import place
-from app.llama.params import ContextParams, ModelParams, PairParams
+from app.llama.params import ContextParams, PairParams
 from app.models.draft_kinds import head_facts
 from app.models.gguf import read_header
 from app.models.memory_estimate import N_SNAPSHOTS, ModelMemory
+from app.settings.model_params import ModelParams
 from app.settings.placement import CPU
 
 _LOAD_MODE_READ = 0

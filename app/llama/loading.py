@@ -19,8 +19,9 @@ from app.llama import library
 from app.llama.devices import description, graphics, memory_type
 from app.llama.library import native
 from app.llama.native_errors import load_error
-from app.llama.params import CPU_LABEL, MAX_DEVICES, ModelParams
+from app.llama.params import CPU_LABEL, MAX_DEVICES
 from app.models.model_names import parts_here
+from app.settings.model_params import ModelParams
 from app.settings.placement import CPU, split_override
 
 _SPLIT_NONE = 0
@@ -102,10 +103,9 @@ def find(names: tuple[str, ...]) -> list[int]:
     return [by_name[name.lower()] for name in names]
 
 
-def place_of(params: ModelParams) -> tuple[tuple[str, ...], tuple[float, ...], int]:
-    """Return the devices of a model, their shares and its layers there; () for shares that llama.cpp chooses."""
-    devices = (CPU,) if params.on_cpu else params.devices or tuple(graphics(software=False)) or (CPU,)
-    return devices, params.tensor_split, params.n_gpu_layers
+def devices_of(params: ModelParams) -> tuple[str, ...]:
+    """Return the devices of a model, also where the choice is llama.cpp's."""
+    return (CPU,) if params.on_cpu else params.devices or tuple(graphics(software=False)) or (CPU,)
 
 
 def label(params: ModelParams) -> str:

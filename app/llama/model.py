@@ -16,9 +16,10 @@ from app.llama import library
 from app.llama.checks import ModelFile
 from app.llama.library import native
 from app.llama.loading import label, load
-from app.llama.params import CPU_LABEL, ModelParams
+from app.llama.params import CPU_LABEL
 from app.models.draft_kinds import head_facts
 from app.models.model_names import known_as
+from app.settings.model_params import ModelParams
 from app.settings.table import MAX_CONTEXT
 
 # llama_token_attr and, in the file, llama_token_type of the tokens that only special texts may become.

@@ -7,104 +7,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from app.core.errors import UsageError
-from app.core.units import counted
 from app.engine.auto.cost_profile import MAX_BATCH
 from app.hardware.cpu import default_threads
 from app.models.memory_estimate import DEFAULT_CONTEXT, N_SNAPSHOTS, ContextShape, longest_trained, round_up
 from app.models.pair_info import DeviceMemory
-from app.settings.kinds import Overrides, Value
+from app.settings.kinds import Value
 from app.settings.layers import DEFAULTS, Layer, Resolved
-from app.settings.placement import ALL_LAYERS, CPU, expert_overrides, needs_flash_attention
-
-if TYPE_CHECKING:
-    from app.hardware.fit import Placed
+from app.settings.model_params import ANYWHERE, DRAFT_ANYWHERE, ModelParams
+from app.settings.placement import needs_flash_attention
 
 FLASH_ATTENTION = {"auto": -1, "off": 0, "on": 1}
 CPU_LABEL = "CPU"
 """Device label when the CPU computes all layers."""
 MAX_DEVICES = 16
 """LLAMA_MAX_DEVICES; llama.cpp reads as many shares, whatever it is given."""
-
-
-@dataclass(frozen=True, slots=True)
-class ModelParams:
-    """Parameters for loading weights.
-
-    Attributes:
-        n_gpu_layers: Layers to put on the devices; -1 is all of them.
-        devices: llama.cpp's names such as "CUDA0"; ("cpu",) is the CPU alone, () leaves the choice to llama.cpp.
-        tensor_split: Share of the layers for each device; () goes by their free memory.
-        split: Whether several devices may share the layers.
-        overrides: Devices of tensors as PATTERN=DEVICE; the first matching pattern decides.
-        cpu_experts: Layers whose experts stay in RAM; None for as many as memory needs.
-        load_mtp: Whether to load the layers for multi-token prediction (MTP) and draft with them.
-    """
-
-    n_gpu_layers: int = ALL_LAYERS
-    devices: tuple[str, ...] = ()
-    tensor_split: tuple[float, ...] = ()
-    split: bool = True
-    load_mtp: bool = False
-    overrides: tuple[str, ...] = ()
-    cpu_experts: int | None = None
-
-    def __post_init__(self) -> None:
-        devices, shares = self.devices, self.tensor_split
-        if len({name.lower() for name in devices}) != len(devices):
-            raise UsageError(f"A device is named twice: {', '.join(devices)}.")
-        if len(devices) > 1 and CPU in devices:
-            raise UsageError(
-                'The device "cpu" cannot be combined with others.',
-                "To share the layers with it, put fewer on the GPU (⟨model.gpu_layers⟩).",
-            )
-        if shares and not sum(shares) > 0:
-            raise UsageError("The shares of the tensor split are all 0.")
-        if shares and devices and len(shares) != len(devices):
-            numbers = f"{counted(len(shares), 'share')} for {counted(len(devices), 'device')}"
-            raise UsageError(f"The tensor split has {numbers}.", "Give one for each.")
-
-    @classmethod
-    def of(cls, settings: Resolved, table: str) -> ModelParams:
-        """Return the place that the settings of a table give a model: "model" or "draft". Raises UsageError."""
-        now: Any = settings
-        layers = settings.number(f"{table}.gpu_layers")
-        place = cls(ALL_LAYERS if layers is None else layers, settings.names(f"{table}.device"))
-        if table == "draft":
-            return replace(place, split=False)
-        return replace(
-            place,
-            tensor_split=now["model.tensor_split"] or (),
-            overrides=Overrides().read(now["model.override_tensor"]),
-            cpu_experts=now["model.n_cpu_moe"],
-        )
-
-    @property
-    def on_cpu(self) -> bool:
-        """Return whether the CPU was requested, by name or by leaving it all layers."""
-        return self.devices == (CPU,) or self.n_gpu_layers == 0
-
-    def is_whole_on_gpu(self, n_layers: int) -> bool:
-        """Return whether GPUs, where there are any, compute the output and all layers of a model."""
-        return (self.n_gpu_layers == ALL_LAYERS or self.n_gpu_layers > n_layers) and not self.all_overrides
-
-    def at(self, placed: Placed) -> ModelParams:
-        """Return the parameters of the same model in a planned place."""
-        return replace(
-            self,
-            devices=placed.devices,
-            tensor_split=placed.tensor_split,
-            n_gpu_layers=placed.gpu_layers,
-            cpu_experts=placed.cpu_experts,
-            split=self.split or len(placed.devices) > 1,
-        )
-
-    @property
-    def all_overrides(self) -> tuple[str, ...]:
-        """Return `overrides` with those of the experts in RAM."""
-        return (*self.overrides, *expert_overrides(self.cpu_experts or 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +95,8 @@ class PairParams:
     draft: Path | None
     n_threads: int
     settings: Resolved = DEFAULTS
-    model: ModelParams = field(default_factory=ModelParams)
-    draft_model: ModelParams = field(default_factory=lambda: ModelParams(split=False))
+    model: ModelParams = ANYWHERE
+    draft_model: ModelParams = DRAFT_ANYWHERE
     memory_dir: Path | None = None
     rpc: tuple[str, ...] = ()
     n_threads_batch: int | None = None

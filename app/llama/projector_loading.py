@@ -24,11 +24,12 @@ from app.llama.child import SafeFiles, not_survived
 from app.llama.context import Context
 from app.llama.footprint import no_alloc
 from app.llama.library import captured_log, start
-from app.llama.loading import find, place_of
+from app.llama.loading import devices_of, find
 from app.llama.model import Model
-from app.llama.params import ContextParams, ModelParams, PairParams
+from app.llama.params import ContextParams, PairParams
 from app.models.gguf import GgufHeader, read_header
 from app.models.projector_file import check_projector
+from app.settings.model_params import ModelParams
 from app.settings.placement import CPU
 
 if TYPE_CHECKING:
@@ -76,10 +77,9 @@ def load_projector(
     # Most pairs need no second native library.
     from app.llama.projector import Projector, ProjectorParams
 
-    devices, _, n_layers = place_of(params.model)
-    on_cpu = n_layers == 0 or devices[0] == CPU
+    device = devices_of(params.model)[0]
     shape = ProjectorParams(
-        device=None if on_cpu else find(devices[:1])[0],
+        device=None if device == CPU else find((device,))[0],
         n_threads=params.n_threads_batch or params.n_threads,
         flash_attention=str(params.settings["model.flash_attn"]),
         n_batch=context.n_batch,

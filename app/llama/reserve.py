@@ -12,7 +12,7 @@ from app.llama.context import Context
 from app.llama.devices import describe, graphics
 from app.llama.library import native
 from app.llama.native_errors import no_memory
-from app.llama.params import ModelParams
+from app.settings.model_params import ModelParams
 
 _FIRST_BATCH_BYTES = 256 << 20
 """Free memory before the first batch, for kernels and pools: an assumption, well below the reserve of the plan."""

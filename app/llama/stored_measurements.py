@@ -19,8 +19,9 @@ from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.threads import Threads, ThreadTimes
 from app.hardware.cpu import processor_kind
 from app.llama.installed import build_identity, is_cpu_only_build
-from app.llama.params import CPU_LABEL, ModelParams, PairParams
+from app.llama.params import CPU_LABEL, PairParams
 from app.models.memory_estimate import N_SNAPSHOTS
+from app.settings.model_params import ModelParams
 from app.settings.placement import ALL_LAYERS, DEFAULT_OFFLOAD
 from app.settings.table import MAX_THREADS
 

@@ -66,8 +66,8 @@ class ModelMemory:
 
     Attributes:
         weights: All tensors of the file.
-        kv: KV cache of `n_ctx` tokens at `kv_type`.
-        compute: Compute buffers of the device that needs the most.
+        kv: KV cache of `n_ctx` tokens at `kv_type`; `kv_fixed` of it hold sliding windows, whatever the context.
+        compute: Compute buffers of the device that needs the most; `compute_growing` of it grow with the context.
         compute_on: Compute buffers by device, if llama.cpp measured them.
         overlap: What `compute` grows by on each of several devices that hold all layers, because batches overlap there.
         host: Rows of logits, always in RAM.
@@ -117,6 +117,8 @@ class ModelMemory:
     compute_on: tuple[tuple[str, int], ...] = ()
     overlap: int = 0
     projector: int = 0
+    kv_fixed: int = 0
+    compute_growing: int = 0
 
     @property
     def total(self) -> int:
@@ -138,11 +140,21 @@ class ModelMemory:
         return self.host + self.vocabulary + self.saved
 
     def with_context(self, n_ctx: int) -> ModelMemory:
-        return replace(self, n_ctx=n_ctx, kv=self.kv * n_ctx // max(1, self.n_ctx))
+        """Return the memory with another context; buffers grow on every device alike."""
+        kv, growing = (n * n_ctx // max(1, self.n_ctx) for n in (self.kv - self.kv_fixed, self.compute_growing))
+        more = growing - self.compute_growing
+        return replace(
+            self,
+            n_ctx=n_ctx,
+            kv=self.kv_fixed + kv,
+            compute=self.compute + more,
+            compute_growing=growing,
+            compute_on=tuple((device, n + more) for device, n in self.compute_on),
+        )
 
     def with_kv_type(self, kv_type: str) -> ModelMemory:
-        kv = int(self.kv * KV_TYPES[kv_type].n_bytes / KV_TYPES[self.kv_type].n_bytes)
-        return replace(self, kv_type=kv_type, kv=kv)
+        share = KV_TYPES[kv_type].n_bytes / KV_TYPES[self.kv_type].n_bytes
+        return replace(self, kv_type=kv_type, kv=int(share * self.kv), kv_fixed=int(share * self.kv_fixed))
 
 
 def with_tensors(need: ModelMemory, path: Path, overrides: Sequence[str] = (), *, n_unused: int = 0) -> ModelMemory:
@@ -226,13 +238,16 @@ def estimate_memory(facts: ModelFacts, shape: ContextShape) -> ModelMemory:
     if not swa_full and gain:
         state = int(per_token * facts.window_share * window)
     graph, weights = facts.graph, max(0, facts.weight_bytes - facts.header_bytes)
+    compute, longer = (compute_bytes(graph, replace(shape, n_ctx=n)) for n in (n_ctx, 2 * n_ctx))
     output = weights * graph.embedding * graph.vocabulary
     return ModelMemory(
         name=facts.name,
         weights=weights,
         kv=int(per_token * cells) - (0 if swa_full else gain),
+        kv_fixed=int(per_token * facts.window_share * (cells - outside)) if outside and not swa_full else 0,
         window_gain=gain if swa_full else 0,
-        compute=compute_bytes(graph, shape),
+        compute=compute,
+        compute_growing=longer - compute,
         overlap=overlap_bytes(graph, shape),
         host=_logits_bytes(graph, shape.n_outputs),
         n_layers=facts.n_layers,
@@ -277,13 +292,15 @@ def draft_memory(
         kv = 0 if head.shares_memory else kv
         follows = head.follows_target(overrides)
         compute = made.compute + logits
-        return replace(made, host=host + logits, compute=compute, kv=kv, window_gain=0, follows_target=follows)
+        host += logits
+        return replace(made, host=host, compute=compute, kv=kv, kv_fixed=0, window_gain=0, follows_target=follows)
     return replace(
         made,
         name="its MTP layer" if target.n_mtp_layers == 1 else "its MTP layers",
         weights=0,
         output=0,
         kv=kv,
+        kv_fixed=0,
         host=host,
         n_layers=1,
         n_cached=1,

@@ -28,8 +28,8 @@ from app.engine.types import NO_DRAFT, Draft, DraftParams, SamplingParams
 from app.hardware.cpu import default_threads
 from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair
-from app.llama.params import ModelParams
 from app.llama.sampler import SamplerChain
+from app.settings.model_params import ModelParams
 from tests.bench.peer import LlamaServer
 from tests.llama.params import pair_params
 from tests.llama.tiny_heads import KINDS

@@ -11,8 +11,9 @@ from app.cli.command_line import parse_args
 from app.cli.setting_flags import read_flags
 from app.core.errors import UsageError
 from app.engine.types import DraftParams, SamplingParams
-from app.llama.params import ModelParams, PairParams
+from app.llama.params import PairParams
 from app.settings.layers import DEFAULTS
+from app.settings.model_params import ModelParams
 from tests.llama.tiny_heads import write_eagle3, write_target
 
 

@@ -51,7 +51,7 @@ def fast_from(threshold: int) -> Speed:
 @pytest.fixture
 def tune(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Tune:
     """Run the command on a machine with a GPU; `speed` measures."""
-    monkeypatch.setattr(fit_pair, "measured_needs", lambda _, target, draft: (target, draft))
+    monkeypatch.setattr(fit_pair, "measured_needs", lambda _, pair: pair)
 
     def run(speed: Speed, *flags: str, card: Device = CARD) -> tuple[int, str, str]:
         rooms = memory_rooms((card, CPU))

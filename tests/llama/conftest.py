@@ -15,8 +15,9 @@ from app.llama.devices import build, devices
 from app.llama.fitting import fit_pair, machine_room
 from app.llama.model import Model
 from app.llama.pair import NativePair
-from app.llama.params import ContextParams, ModelParams, PairParams
+from app.llama.params import ContextParams, PairParams
 from app.settings.layers import DEFAULTS
+from app.settings.model_params import ModelParams
 from app.worker import loading
 from tests.llama.params import pair_params
 from tests.llama.tiny_hybrid import write_granite_hybrid, write_lfm2, write_qwen35

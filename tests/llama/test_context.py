@@ -18,7 +18,7 @@ from app.llama.cancel import CancelFlag
 from app.llama.context import Context
 from app.llama.library import native
 from app.llama.model import Model
-from app.llama.params import ModelParams
+from app.settings.model_params import ModelParams
 from app.settings.placement import CPU
 from tests.llama.conftest import NewContext, OpenModel
 from tests.llama.generation import rows_alone

@@ -8,9 +8,10 @@ import pytest
 from app.llama.fitting.machine_room import needs
 from app.llama.footprint import corrected, load_nothing, measure
 from app.llama.library import native
-from app.llama.params import ContextParams, ModelParams, PairParams
+from app.llama.params import ContextParams, PairParams
 from app.models.memory_estimate import ContextShape, ModelMemory, draft_memory, estimate_memory
 from app.models.model_facts import read_facts
+from app.settings.model_params import ModelParams
 from tests.llama.params import pair_params
 from tests.llama.tiny_heads import write_dense_mtp, write_mtp
 from tests.llama.tiny_hybrid import write_gemma3
@@ -47,8 +48,8 @@ def test_a_small_window_cache_is_estimated_as_llama_cpp_does(kv_type: str, tmp_p
     wanted = params(write_gemma3(tmp_path / "model.gguf", context_length=8192), kv_type, 8192).over(
         {"model.swa_full": "off"}
     )
-    full, _ = needs(wanted.over({"model.swa_full": "auto"}))
-    small, _ = needs(wanted)
+    full = needs(wanted.over({"model.swa_full": "auto"}), ()).target
+    small = needs(wanted, ()).target
     exact = measure(small, wanted.target, ModelParams(), wanted.target_context(8192))
 
     assert exact is not small
@@ -76,7 +77,7 @@ def test_recurrent_and_mtp_layers_take_no_kv_cache(write: Callable[[Path, Size],
 @pytest.mark.parametrize("kv_type", ["f16", "q8_0"])
 def test_the_estimate_from_the_header_is_close(demo_target: Path, kv_type: str) -> None:
     wanted = params(demo_target, kv_type)
-    need, _ = needs(wanted)
+    need = needs(wanted, ()).target
     exact = measure(need, demo_target, ModelParams(), wanted.target_context(8192))
 
     assert exact is not need

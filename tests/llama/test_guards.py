@@ -18,9 +18,10 @@ from app.llama.checks import open_model_file
 from app.llama.context import Context
 from app.llama.library import function, native
 from app.llama.model import Model
-from app.llama.params import FLASH_ATTENTION, ContextParams, ModelParams
+from app.llama.params import FLASH_ATTENTION, ContextParams
 from app.llama.sampler import SamplerChain
 from app.settings.layers import DEFAULTS
+from app.settings.model_params import ModelParams
 from app.settings.placement import KV_TYPES, needs_flash_attention
 from tests.llama.conftest import NewContext
 from tests.llama.generation import GREEDY

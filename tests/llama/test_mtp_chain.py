@@ -16,7 +16,7 @@ from app.llama.fitting.machine_room import needs
 from app.llama.library import captured_log
 from app.llama.mtp_chain import MtpChain
 from app.llama.pair import NativePair
-from app.llama.params import ModelParams
+from app.settings.model_params import ModelParams
 from tests.llama.conftest import WINDOW_ALONE, Load, OpenPair
 from tests.llama.params import pair_params
 from tests.llama.test_draft_heads import answer, drafter_of
@@ -91,7 +91,8 @@ def test_each_head_evaluates_the_text_as_in_a_context_of_its_own(load: Load, tmp
 def test_the_memory_of_every_layer_is_estimated(open_pair: OpenPair, tmp_path: Path, architecture: str) -> None:
     path = write_chain(tmp_path / "chain.gguf", architecture=architecture)
     params = pair_params(path, None, n_threads=1, n_ctx=1024, model=ModelParams(load_mtp=True))
-    target, heads = needs(params)
+    found = needs(params, ())
+    target, heads = found.target, found.draft
     assert heads is not None
 
     with captured_log() as log:

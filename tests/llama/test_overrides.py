@@ -11,6 +11,7 @@ from app.cli.command_line import parse_args
 from app.cli.setting_flags import read_flags
 from app.core.errors import UsageError
 from app.hardware.devices import Device
+from app.hardware.fit import PairNeeds
 from app.hardware.recommend import weigh
 from app.llama import loading
 from app.llama.fitting import fit_pair
@@ -19,7 +20,6 @@ from app.llama.fitting.machine_room import needs
 from app.llama.footprint import measure
 from app.llama.library import native
 from app.llama.loading import place
-from app.llama.params import ModelParams
 from app.llama.stored_measurements import pair_identity
 from app.models.catalog import Pair
 from app.models.compatibility import check_pair, with_facts
@@ -28,6 +28,7 @@ from app.models.model_facts import read_facts
 from app.models.source import LocalModel
 from app.settings import layers
 from app.settings.layers import Layer, Origin
+from app.settings.model_params import ModelParams
 from app.settings.placement import MAX_LAYERS, expert_overrides
 from tests.capacities import on_gpu
 from tests.llama.params import pair_params
@@ -101,11 +102,11 @@ def test_llama_cpp_is_given_each_pattern_with_the_memory_of_its_device(monkeypat
 
 def test_the_estimate_counts_the_experts_in_ram(mixture: Path) -> None:
     plain = pair_params(mixture, None, 1, 256)
-    before, _ = needs(plain)
+    before = needs(plain, ()).target
     assert (before.experts, before.expert_copy) == ((EXPERTS, EXPERTS), EXPERTS // 3)
     for n_layers, left in ((1, (0, EXPERTS)), (MAX_LAYERS, ())):
         params = replace(plain, model=ModelParams(overrides=expert_overrides(n_layers)))
-        after, _ = needs(params)
+        after = needs(params, ()).target
         assert before.weights - after.weights == after.host - before.host == 2 * EXPERTS - sum(left)
         assert before.total == after.total
         assert after.experts == left
@@ -126,7 +127,7 @@ def test_llama_cpp_measures_and_loads_with_overrides(mixture: Path) -> None:
     assert len(read_header(mixture, tensors=True).tensors) == 22
     model = ModelParams(devices=("cpu",), overrides=expert_overrides(MAX_LAYERS))
     params = pair_params(mixture, None, 1, 256, model=model)
-    before, _ = needs(params)
+    before = needs(params, ()).target
     assert measure(before, mixture, model, params.target_context(256)) is not before
     handle, kept = loading.load(mixture, model, lambda _: True)
     assert kept
@@ -148,9 +149,9 @@ def test_measurements_are_kept_apart_in_coarse_steps(mixture: Path) -> None:
 def test_the_experts_of_as_few_layers_as_fit_go_to_ram(
     mixture: Path, monkeypatch: pytest.MonkeyPatch, lacking: int, expected: int
 ) -> None:
-    monkeypatch.setattr(fit_pair, "measured_needs", lambda _, target, draft: (target, draft))
+    monkeypatch.setattr(fit_pair, "measured_needs", lambda _, pair: pair)
     params = pair_params(mixture, None, 1, 256)
-    target, _ = needs(params)
+    target = needs(params, ()).target
     ram = Device("cpu", "cpu", "CPU", 64 << 30)
     rooms = (Device("CUDA0", "gpu", "CUDA", 1 << 30).with_room(target.layers + target.compute - lacking), ram)
     found = fitting_of(params, rooms)
@@ -168,17 +169,14 @@ def test_the_experts_of_as_few_layers_as_fit_go_to_ram(
     right = [({"model.n_cpu_moe": expected}, True)] if expected else []
     assert offered(cpu_experts=0) == right
     if expected:
-        assert (
-            fitting_of(replace(params, model=ModelParams(overrides=("norm=cpu",))), rooms).plan.target.cpu_experts == 0
-        )
+        assert fitting_of(replace(params, model=ModelParams(overrides=("norm=cpu",))), rooms).plan.n_in_ram == 0
 
 
 def test_a_longer_context_moves_no_experts_that_are_on_a_gpu(mixture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fit_pair, "measured_needs", lambda _, target, draft: (target, draft))
-    params = pair_params(mixture, None, 1, 256)
-    target = replace(needs(params)[0], n_ctx_train=4096, compute=0)
-    monkeypatch.setattr(fit_pair, "needs", lambda _: (target, None))
-    ram = Device("cpu", "cpu", "CPU", 64 << 30)
+    monkeypatch.setattr(fit_pair, "measured_needs", lambda _, pair: pair)
+    params, ram = pair_params(mixture, None, 1, 256), Device("cpu", "cpu", "CPU", 64 << 30)
+    target = replace(needs(params, (ram,)).target, n_ctx_train=4096, compute=0, compute_growing=0)
+    monkeypatch.setattr(fit_pair, "needs", lambda _, rooms: PairNeeds(target, None, rooms))
 
     def room(n_bytes: int) -> int:
         card = Device("CUDA0", "gpu", "CUDA", 1 << 30).with_room(n_bytes)

@@ -22,9 +22,9 @@ from app.engine.types import AutoDraft, DraftParams, SamplingParams
 from app.llama import draft_slot, projector, projector_loading
 from app.llama.library import native
 from app.llama.pair import NativePair
-from app.llama.params import ModelParams
 from app.llama.picture_chunks import mtmd
 from app.llama.state_files import StateFiles
+from app.settings.model_params import ModelParams
 from app.worker import responder
 from app.worker.events import Finished
 from app.worker.jobs import prompt_text

@@ -19,9 +19,9 @@ from app.llama.fitting.fit_pair import fitted
 from app.llama.library import native
 from app.llama.loading import find, label, place
 from app.llama.model import Model
-from app.llama.params import ModelParams
 from app.llama.stored_measurements import memory_file, pair_identity, thread_file
 from app.models.memory_estimate import ModelMemory
+from app.settings.model_params import ModelParams
 from tests.llama.conftest import OpenPair
 from tests.llama.params import pair_params
 

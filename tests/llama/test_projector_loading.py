@@ -99,16 +99,16 @@ def test_a_projector_is_tried_once_and_counts_in_the_plan(
         return 1_000_000, 500_000
 
     monkeypatch.setattr(projector_loading, "ask", ask)
-    without = needs(replace(asked, projector=None))[0]
-    need = needs(asked)[0]
+    without = needs(replace(asked, projector=None), ()).target
+    need = needs(asked, ()).target
     size = asked.projector.stat().st_size
     assert 1_000_000 < need.projector < 1_000_000 + size
     assert need.total == without.total + need.projector + 500_000
-    assert needs(asked)[0] == need
+    assert needs(asked, ()).target == need
     open_pair(asked)
     assert questions == ["llama.projector_loading.measure"]
     asked.projector.write_bytes(asked.projector.read_bytes() + b"\0" * 32)
-    needs(asked)
+    needs(asked, ())
     assert len(questions) == 2
 
 
@@ -117,7 +117,7 @@ def test_a_projector_without_room_is_left_out_unless_it_is_named(
 ) -> None:
     asked = params()
     monkeypatch.setattr(projector_loading, "ask", lambda *_, **__: (8 << 30, 0))
-    monkeypatch.setattr(fit_pair, "measured_needs", lambda _, target, draft: (target, draft))
+    monkeypatch.setattr(fit_pair, "measured_needs", lambda _, pair: pair)
     monkeypatch.setattr(fit_pair, "memory_rooms", lambda: (main_memory_room(4 << 30),))
     found = fit_pair.fitted(asked, [])
     assert found.projector is None

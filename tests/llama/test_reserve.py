@@ -18,8 +18,8 @@ from app.llama.context import Context
 from app.llama.library import native
 from app.llama.model import Model
 from app.llama.native_errors import no_memory, scarce_device
-from app.llama.params import ModelParams
 from app.llama.reserve import reserve
+from app.settings.model_params import ModelParams
 from tests.llama.conftest import NewContext
 
 pytestmark = pytest.mark.native

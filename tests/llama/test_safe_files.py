@@ -17,7 +17,8 @@ from app.llama import child as llama_child
 from app.llama.child import SafeFiles, try_file
 from app.llama.fitting import fit_pair
 from app.llama.fitting.fit_pair import fitted
-from app.llama.params import ModelParams, PairParams
+from app.llama.params import PairParams
+from app.settings.model_params import ModelParams
 from tests.llama.conftest import OpenPair
 from tests.llama.params import pair_params
 from tests.llama.tiny_heads import write_dflash, write_target

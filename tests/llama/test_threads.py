@@ -9,8 +9,8 @@ import pytest
 from app.cli.options import read_pair
 from app.engine.auto.threads import ThreadTimes
 from app.llama.library import native
-from app.llama.params import ModelParams
 from app.llama.stored_measurements import cpu_model, thread_file
+from app.settings.model_params import ModelParams
 from app.worker import loading
 from tests.llama.conftest import NewContext, OpenPair
 from tests.llama.params import pair_params

@@ -46,9 +46,9 @@ from app.llama.fitting.machine_room import memory_rooms
 from app.llama.library import captured_log
 from app.llama.model import Model
 from app.llama.pair import NativePair
-from app.llama.params import ModelParams
 from app.models.memory_estimate import _BATCH_COPIES
 from app.models.model_facts import read_facts
+from app.settings.model_params import ModelParams
 from app.settings.placement import CPU, KV_TYPES
 from app.worker.loading import asked_here
 from tests.llama.conftest import NewContext, OpenModel
@@ -271,7 +271,7 @@ def needs_and_buffers(*flags: str) -> dict[str, tuple[int, int]]:
     allocated: Counter[str] = Counter()
     with captured_log() as log:
         model = Model(open_model_file(asked.target), found.params.model)
-        Context(model, found.params.target_context(found.target.n_ctx)).close()
+        Context(model, found.params.target_context(found.needs.target.n_ctx)).close()
         model.close()
     for name, size in _BUFFER_SIZE.findall(log()):
         allocated[name] += round(float(size) * (1 << 20))

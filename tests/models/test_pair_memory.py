@@ -13,6 +13,7 @@ from app.llama.fitting.machine_room import needs
 from app.models.catalog import Catalog, Pair, WorkingMemory, read_pair, shipped_file, write_pair
 from app.models.compatibility import PairCheck, check_pair, with_facts
 from app.models.gguf import read_header
+from app.models.memory_estimate import ContextShape, estimate_memory
 from app.models.model_facts import ModelFacts, model_facts
 from app.models.pair_summary import pair_memory, weights, with_files
 from app.models.registry import ModelOnDisk, SetUp
@@ -71,9 +72,9 @@ def test_every_shape_is_used() -> None:
 
 def test_a_check_and_a_load_estimate_the_same_memory(demo_target: Path, demo_draft: Path) -> None:
     check = check_pair(real_facts(demo_target), real_facts(demo_draft))
-    loaded = needs(pair_params(demo_target, demo_draft, 1, 4096))
+    loaded = needs(pair_params(demo_target, demo_draft, 1, 4096), ())
 
-    assert check.memory_bytes(4096) == sum(need.total for need in loaded if need is not None)
+    assert check.memory_bytes(4096) == loaded.total
 
 
 @pytest.mark.parametrize("pair", SHAPED)
@@ -83,6 +84,16 @@ def test_the_catalog_estimates_longer_contexts_within_two_percent(pair: Pair, n_
 
     expected = check_of(pair).memory_bytes(n_ctx)
     assert memory.total - memory.weights == pytest.approx(expected, rel=0 if n_ctx <= 16384 else 0.02)
+
+
+@pytest.mark.parametrize("swa_full", [True, False])
+@pytest.mark.parametrize("shape", sorted(SHAPES))
+def test_memory_grows_with_the_context_as_an_estimate_of_that_length(shape: str, swa_full: bool) -> None:
+    facts = facts_of_shape(shape, 0)
+    short, long = (estimate_memory(facts, ContextShape(n, swa_full=swa_full)) for n in (8192, 65_536))
+
+    assert short.with_context(65_536).total == pytest.approx(long.total, rel=0.001)
+    assert long.with_context(8192).total == pytest.approx(short.total, rel=0.02)
 
 
 @pytest.mark.parametrize("name", sorted(name for name, pair in BY_NAME.items() if name != "demo" and pair.working))

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING
 
 from app.core.errors import AppError, DoesNotFitError, NoMemoryError
 from app.core.units import memory_size
-from app.hardware.fit import MAIN, Placed, PlacementRequest, Plan, Rooms, plan
+from app.hardware.fit import MAIN, PairNeeds, Plan, Rooms
 from app.hardware.offers import Offer, offers
 from app.hardware.recommend import Capacity, Fit, weigh
 from app.llama.child import SafeFiles
-from app.llama.fitting.machine_room import estimates, facts_of_pair, measured_needs, memory_rooms, needs, with_remote
+from app.llama.fitting.machine_room import measured_needs, memory_rooms, needs, with_remote
 from app.models.catalog import Pair
-from app.models.memory_estimate import CELLS, DEFAULT_CONTEXT, ModelMemory, longest_trained
+from app.models.memory_estimate import CELLS, DEFAULT_CONTEXT, longest_trained
 from app.models.pair_info import DeviceMemory
+from app.settings.model_params import ModelParams
 from app.settings.placement import experts_in_ram
 
 if TYPE_CHECKING:
@@ -40,37 +41,41 @@ _SMALL_WINDOWS = "Small window cache to save memory; editing an earlier message 
 
 @dataclass(frozen=True, slots=True)
 class Fitting:
-    """A pair and its placement on this machine, the request being the part that the user chose.
+    """A pair and its placement on this machine; it is measured if llama.cpp itself estimated both models."""
 
-    It is measured if llama.cpp itself estimated both models.
-    """
-
-    params: PairParams
+    asked: PairParams
+    needs: PairNeeds
     plan: Plan
-    target: ModelMemory
-    draft: ModelMemory | None
-    rooms: Rooms
     measured: bool
-    request: PlacementRequest
+
+    @property
+    def params(self) -> PairParams:
+        """The pair with every layer in its place."""
+        what = {room.name: (room.description, room.total_bytes) for room in self.needs.rooms}
+        memory = [DeviceMemory(load.device, load.need_bytes, *what[load.device]) for load in self.plan.loads]
+        return replace(_placed(self.asked, self.plan, self.needs), memory=tuple(memory))
 
     def offers(self, pairs: Sequence[Pair]) -> tuple[Offer, ...]:
         """Return the options if it does not fit; one may be a smaller pair of `pairs`."""
-        need_bytes = self.target.total + (self.draft.total if self.draft is not None else 0)
-        capacity = Capacity(self.rooms, n_ctx=self.params.n_ctx or DEFAULT_CONTEXT)
+        capacity = Capacity(self.needs.rooms, n_ctx=self.asked.n_ctx or DEFAULT_CONTEXT)
         weighed = [weigh(pair, capacity, self.plan.target.devices) for pair in pairs]
-        fits = [found for found in weighed if found.fit is Fit.FITS and found.need_bytes < need_bytes]
+        fits = [found for found in weighed if found.fit is Fit.FITS and found.need_bytes < self.needs.total]
         best = max(fits, key=lambda found: found.need_bytes, default=None)
-        flash_attention = str(self.params.settings["model.flash_attn"])
-        return offers(self.target, self.draft, self.rooms, self.request, smaller=best, flash_attention=flash_attention)
+        return offers(self.needs, smaller=best, flash_attention=str(self.asked.settings["model.flash_attn"]))
+
+    @property
+    def n_moved(self) -> int:
+        """Layers whose experts were moved to RAM, because memory is short."""
+        return self.plan.n_in_ram if self.asked.model.cpu_experts is None else 0
 
     @property
     def notices(self) -> tuple[str, ...]:
         """Return a sentence for each change that made the pair fit."""
-        n = self.plan.target.cpu_experts if self.request.cpu_experts is None else 0
-        length, longest = self.params.n_ctx_auto or 0, longest_trained(self.target.n_ctx_train)
+        n, target = self.n_moved, self.needs.target
+        length, longest = self.asked.n_ctx_auto or 0, longest_trained(target.n_ctx_train)
         limit = "the model was trained for" if length == longest else "memory allows"
         return (
-            *([f"{experts_in_ram(n, self.target.n_layers)}."] if n else []),
+            *([f"{experts_in_ram(n, target.n_layers)}."] if n else []),
             *([f"Context: {length:,} tokens, as many as {limit} (setting ctx)."] if length > DEFAULT_CONTEXT else []),
         )
 
@@ -86,7 +91,8 @@ class Fitting:
 
     def refusal(self, pairs: Sequence[Pair], message: str | None = None) -> DoesNotFitError:
         """Return the error with the offers; without a message it says what is missing where."""
-        names = f"{self.target.name} with {self.draft.name}" if self.draft is not None else self.target.name
+        target, draft = self.needs.target, self.needs.draft
+        names = f"{target.name} with {draft.name}" if draft is not None else target.name
         return DoesNotFitError(message or f"{names} does not fit: it {self.shortage}.", self.offers(pairs))
 
 
@@ -110,7 +116,7 @@ def fitted(params: PairParams, pairs: Sequence[Pair], servers: Sequence[RpcServe
         raise found.refusal(pairs)
     found = with_open_context(found)
     notices = (*params.notices, *found.notices)
-    if found.params.settings["model.swa_full"] != params.settings["model.swa_full"]:
+    if found.asked.settings["model.swa_full"] != params.settings["model.swa_full"]:
         notices = (*notices, _SMALL_WINDOWS)
     return replace(found.params, n_ctx_room=context_room(found), notices=notices)
 
@@ -125,13 +131,13 @@ def ran_out(
         return error
     loads = {load.device.lower(): load for load in found.plan.loads}
     # Keep the planned count: moving more experts now would hide the refusal and its options.
-    request = replace(params.model, cpu_experts=found.plan.target.cpu_experts)
+    model = replace(params.model, cpu_experts=found.plan.n_in_ram)
     short = loads.get(error.device.lower()) or max(found.plan.loads, key=lambda load: load.need_bytes)
     rooms = tuple(
         room.with_room(int(_RETRY_SHARE * short.need_bytes)) if room.name == short.device else room
-        for room in found.rooms
+        for room in found.needs.rooms
     )
-    again = fitting_of(replace(params, model=request), rooms)
+    again = fitting_of(replace(params, model=model), rooms)
     return error if again.plan.fits else again.refusal(pairs, error.message)
 
 
@@ -150,53 +156,46 @@ def fitting_of(params: PairParams, rooms: Rooms, *, certain: float = 0.0) -> Fit
         ModelFileError: A file is missing or not a model.
     """
     found = _planned(params, rooms, certain)
-    windows = found.target.window_gain or (found.draft is not None and found.draft.window_gain)
-    n_moved = found.plan.target.cpu_experts if found.request.cpu_experts is None else 0
-    if params.settings["model.swa_full"] != "auto" or not windows or (found.plan.fits and not n_moved):
+    windows = found.needs.target.window_gain or (found.needs.draft is not None and found.needs.draft.window_gain)
+    if params.settings["model.swa_full"] != "auto" or not windows or (found.plan.fits and not found.n_moved):
         return found
     small = _planned(params.over({"model.swa_full": "off"}), rooms, certain)
-    is_better = (small.plan.lacking, small.plan.target.cpu_experts) < (found.plan.lacking, n_moved)
-    return small if is_better else found
+    return min(found, small, key=lambda one: (one.plan.lacking, one.n_moved))
 
 
 def _planned(params: PairParams, rooms: Rooms, certain: float) -> Fitting:
-    target, draft = by_header = needs(params)
-    request = _placement_request(params)
-    planned = plan(target, draft, rooms, request)
-    measured = False
+    pair = by_header = needs(params, rooms)
+    planned, measured = pair.plan(), False
     if planned.fullness > certain:
         for _ in range(_MAX_MEASUREMENTS):
-            before = planned.target
-            target, draft = measured_needs(_placed(params, planned, rooms), *by_header)
-            planned = _planned_again(target, draft, rooms, request, before)
-            if _buffers_of(planned.target) == _buffers_of(before):
+            before = planned
+            pair = measured_needs(_placed(params, planned, pair), by_header)
+            planned = _planned_again(pair, before)
+            if _buffers_of(planned.target) == _buffers_of(before.target):
                 break
-        measured = target is not by_header[0] and (draft is None or draft is not by_header[1])
-    return Fitting(_described(params, planned, rooms), planned, target, draft, rooms, measured, request)
+        measured = pair.target is not by_header.target and (pair.draft is None or pair.draft is not by_header.draft)
+    return Fitting(params, pair, planned, measured)
 
 
-def _planned_again(
-    target: ModelMemory, draft: ModelMemory | None, rooms: Rooms, request: PlacementRequest, before: Placed
-) -> Plan:
+def _planned_again(pair: PairNeeds, before: Plan) -> Plan:
     """Plan with measured sizes, which hold for the shares of the measured placement: keep these shares if they fit."""
-    planned = plan(target, draft, rooms, request)
-    if planned.target.devices != before.devices or planned.target.tensor_split == before.tensor_split:
+    planned, was = pair.plan(), before.target
+    if planned.target.devices != was.devices or planned.target.tensor_split == was.tensor_split:
         return planned
-    draft_device = planned.draft.devices[0] if planned.draft is not None else None
-    kept = replace(request, devices=before.devices, tensor_split=before.tensor_split, draft_device=draft_device)
-    same = plan(target, draft, rooms, kept)
-    return same if same.fits else planned
+    asked = replace(pair.asked, devices=was.devices, tensor_split=was.tensor_split)
+    kept = replace(pair, asked=asked, draft_asked=planned.draft or pair.draft_asked).plan()
+    return kept if kept.fits else planned
 
 
-def _buffers_of(placed: Placed) -> tuple[object, ...]:
+def _placed(params: PairParams, planned: Plan, pair: PairNeeds) -> PairParams:
+    if len(pair.rooms) == 1:
+        return params
+    return replace(params, model=planned.target, draft_model=planned.draft or params.draft_model)
+
+
+def _buffers_of(placed: ModelParams) -> tuple[object, ...]:
     """Return what the compute buffers depend on; with experts in RAM, they have copies of some."""
     return placed.devices, placed.tensor_split, bool(placed.cpu_experts)
-
-
-def _described(params: PairParams, planned: Plan, rooms: Rooms) -> PairParams:
-    what = {room.name: (room.description, room.total_bytes) for room in rooms}
-    memory = [DeviceMemory(load.device, load.need_bytes, *what[load.device]) for load in planned.loads]
-    return replace(_placed(params, planned, rooms), memory=tuple(memory))
 
 
 def with_open_context(found: Fitting) -> Fitting:
@@ -204,40 +203,22 @@ def with_open_context(found: Fitting) -> Fitting:
 
     It fits with room to spare, and every layer stays where it is. A context that the command prefers may cost more.
     """
-    params, rooms = found.params, found.rooms
-    trained = longest_trained(found.target.n_ctx_train)
-    lengths = [n for n in dict.fromkeys(min(n, trained) for n in _CONTEXT_LENGTHS) if n > found.target.n_ctx]
-    if params.n_ctx is not None or params.n_ctx_auto is not None or not lengths:
+    asked, target = found.asked, found.needs.target
+    trained = longest_trained(target.n_ctx_train)
+    lengths = [n for n in dict.fromkeys(min(n, trained) for n in _CONTEXT_LENGTHS) if n > target.n_ctx]
+    if asked.n_ctx is not None or asked.n_ctx_auto is not None:
         return found
-    facts = facts_of_pair(params)
-    base, base_draft = estimates(params, *facts)
     for length in lengths:
-        longer = replace(params, n_ctx_auto=length)
-        more, more_draft = estimates(longer, *facts)
-        target, draft = _with_growth(found.target, base, more), found.draft
-        if draft is not None and base_draft is not None and more_draft is not None:
-            draft = _with_growth(draft, base_draft, more_draft)
-        planned = plan(target, draft, rooms, found.request)
+        longer = found.needs.with_context(length)
+        planned = longer.plan()
         costs = max(
             (load.need_bytes - was.need_bytes) / max(1, load.room_bytes)
             for load, was in zip(planned.loads, found.plan.loads, strict=False)
         )
-        most = 1.0 if length <= params.preferred_ctx else _CONTEXT_SHARE
+        most = 1.0 if length <= asked.preferred_ctx else _CONTEXT_SHARE
         if _is_same_place(planned, found.plan) and planned.fullness <= _MAX_USED_SHARE and costs <= most:
-            return replace(found, params=_described(longer, planned, rooms), plan=planned, target=target, draft=draft)
+            return replace(found, asked=replace(asked, n_ctx_auto=length), needs=longer, plan=planned)
     return found
-
-
-def _with_growth(need: ModelMemory, base: ModelMemory, more: ModelMemory) -> ModelMemory:
-    """Return the memory of a model for the context of `more`; llama.cpp may have estimated more than `base`."""
-    return replace(
-        need,
-        n_ctx=more.n_ctx,
-        kv=need.kv + more.kv - base.kv,
-        compute=need.compute + more.compute - base.compute,
-        compute_on=(),
-        window_gain=more.window_gain,
-    )
 
 
 def _is_same_place(planned: Plan, before: Plan) -> bool:
@@ -249,45 +230,14 @@ def _is_same_place(planned: Plan, before: Plan) -> bool:
     )
 
 
-def _placement_request(params: PairParams) -> PlacementRequest:
-    model, draft = params.model, params.draft_model
-    return PlacementRequest(
-        devices=(MAIN,) if model.on_cpu else model.devices,
-        draft_device=MAIN if draft.on_cpu else next(iter(draft.devices), None),
-        gpu_layers=model.n_gpu_layers,
-        draft_gpu_layers=draft.n_gpu_layers,
-        tensor_split=model.tensor_split,
-        # With --override-tensor alone, no experts are placed automatically.
-        cpu_experts=0 if model.overrides and model.cpu_experts is None else model.cpu_experts,
-    )
-
-
-def _placed(params: PairParams, planned: Plan, rooms: Rooms) -> PairParams:
-    if len(rooms) == 1:
-        return params
-
-    draft = params.draft_model.at(planned.draft) if planned.draft is not None else params.draft_model
-    return replace(params, model=params.model.at(planned.target), draft_model=draft)
-
-
 def context_room(found: Fitting) -> int:
     """Return the longest context that fits, up to the target's training context, in tokens.
 
-    KV caches and buffers grow linearly here. Buffers grow less, so the result may be a little short, and fits. Experts
-    that are on a GPU stay there; where some are in RAM, more may follow.
+    Experts that are on a GPU stay there; where some are in RAM, more may follow.
     """
-    target, draft, request = found.target, found.draft, found.request
-    if not found.plan.target.cpu_experts:
-        request = replace(request, cpu_experts=0)
+    pair, target = found.needs, found.needs.target
+    if not found.plan.n_in_ram:
+        pair = pair.over({"model.n_cpu_moe": 0})
     longest = max(target.n_ctx, longest_trained(target.n_ctx_train))
-
-    def exceeds(n_ctx: int) -> bool:
-        small = _grown(draft, n_ctx) if draft is not None else None
-        return not plan(_grown(target, n_ctx), small, found.rooms, request).fits
-
     lengths = range(target.n_ctx, longest + 1, CELLS)
-    return lengths[max(1, bisect_left(lengths, True, key=exceeds)) - 1]
-
-
-def _grown(need: ModelMemory, n_ctx: int) -> ModelMemory:
-    return replace(need.with_context(n_ctx), compute=need.compute * n_ctx // max(1, need.n_ctx), compute_on=())
+    return lengths[max(1, bisect_left(lengths, True, key=lambda n: not pair.with_context(n).plan().fits)) - 1]

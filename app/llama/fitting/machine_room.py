@@ -22,18 +22,19 @@ from app.core.units import free_memory, memory_size
 from app.hardware.builds import missed
 from app.hardware.cpu import OthersUse, default_threads
 from app.hardware.devices import Device, fast_devices
-from app.hardware.fit import MAIN, Rooms, main_memory_room
+from app.hardware.fit import MAIN, PairNeeds, Rooms, main_memory_room
 from app.hardware.machine import Machine, detect, main_memory
 from app.hardware.recommend import Capacity
 from app.llama.child import SafeFiles, probe
 from app.llama.installed import build_identity, is_cpu_only_build
 from app.models.memory_estimate import ModelMemory, draft_memory, estimate_memory, with_tensors
-from app.models.model_facts import ModelFacts, read_facts
+from app.models.model_facts import read_facts
 from app.models.pair_info import PairInfo
 
 if TYPE_CHECKING:
     from app.hardware.rpc import RpcServer
-    from app.llama.params import ContextParams, ModelParams, PairParams
+    from app.llama.params import ContextParams, PairParams
+    from app.settings.model_params import ModelParams
 
 
 FORMAT = 2
@@ -83,17 +84,14 @@ def machine_capacity(released: Mapping[str, int] | None = None, *, with_speed: b
     """
     released = {name.lower(): n_bytes for name, n_bytes in (released or {}).items()}
     machine = detect()
-    machine = replace(machine, ram_available=min(machine.ram_total, machine.ram_available + released.get(MAIN, 0)))
     devices: tuple[Device, ...] = ()
     only_cpu = is_cpu_only_build()
     if not only_cpu:
         # `tandem doctor` reports a broken library; a proposal for RAM is still right.
         with suppress(AppError):
             _, devices = probe(machine.ram_available)
-    rooms = (
-        *_with_released(memory_rooms(devices)[:-1], released),
-        main_memory_room(machine.ram_available, machine.ram_total),
-    )
+    ram = main_memory_room(machine.ram_available, machine.ram_total)
+    rooms = tuple(_with_released(room, released) for room in (*memory_rooms(devices)[:-1], ram))
     capacity, others, gpus = Capacity(rooms), OthersUse(), fast_devices(rooms)
     if with_speed and (only_cpu or devices):
         capacity = replace(capacity, bytes_per_s=bandwidth(machine.cpu, devices))
@@ -104,13 +102,10 @@ def machine_capacity(released: Mapping[str, int] | None = None, *, with_speed: b
     return f"{line} · {_BUSY_NOTE}" if is_busy else line, capacity
 
 
-def _with_released(rooms: Rooms, released: Mapping[str, int]) -> Rooms:
-    """Return the devices with released memory counted as free, up to their total."""
-    free = [room.free_bytes + released.get(room.name.lower(), 0) for room in rooms]
-    return tuple(
-        replace(room, free_bytes=min(n_bytes, room.total_bytes or n_bytes))
-        for room, n_bytes in zip(rooms, free, strict=True)
-    )
+def _with_released(room: Device, released: Mapping[str, int]) -> Device:
+    """Return a device with released memory counted as free, up to its total."""
+    free = room.free_bytes + released.get(room.name.lower(), 0)
+    return replace(room, free_bytes=min(free, room.total_bytes or free))
 
 
 def _names(gpus: Rooms) -> str:
@@ -187,21 +182,26 @@ def bandwidth(cpu: str, devices: Sequence[Device], *, of_ram: bool = False) -> f
     return found
 
 
-def needs(params: PairParams) -> tuple[ModelMemory, ModelMemory | None]:
-    """Estimate the memory of target and draft from their headers.
+def needs(params: PairParams, rooms: Rooms) -> PairNeeds:
+    """Estimate what a pair needs on these devices from the headers of its files.
 
     Raises:
         ModelFileError: A file is missing or not a model.
     """
-    facts, draft_facts = facts_of_pair(params)
-    target, draft = estimates(params, facts, draft_facts)
+    facts = read_facts(params.target)
+    context, draft = params.target_context(facts.n_ctx_train), None
     n_unused = 0 if params.model.load_mtp else facts.n_mtp_layers
+    target = estimate_memory(facts, context.shape)
     target = with_tensors(target, params.target, params.model.overrides, n_unused=n_unused)
     projector, host = _projector_bytes(params)
     target = replace(target, projector=projector, host=target.host + host)
+    if params.draft is not None or params.model.load_mtp:
+        own = params.draft_context(context.n_ctx).shape
+        draft_facts = read_facts(params.draft) if params.draft is not None else None
+        draft = draft_memory(facts, draft_facts, own, params.model.overrides)
     if draft is not None and params.draft is not None and params.draft != params.target:
         draft = with_tensors(draft, params.draft)
-    return target, draft
+    return PairNeeds(target, draft, rooms, params.model, params.draft_model)
 
 
 def _projector_bytes(params: PairParams) -> tuple[int, int]:
@@ -216,30 +216,8 @@ def _projector_bytes(params: PairParams) -> tuple[int, int]:
         return 0, 0
 
 
-def facts_of_pair(params: PairParams) -> tuple[ModelFacts, ModelFacts | None]:
-    """Read the headers of target and draft; None without a draft file. Raises ModelFileError."""
-    facts = read_facts(params.target)
-    if params.draft is None:
-        return facts, None
-    return facts, read_facts(params.draft) if params.draft != params.target else facts
-
-
-def estimates(
-    params: PairParams, facts: ModelFacts, draft_facts: ModelFacts | None
-) -> tuple[ModelMemory, ModelMemory | None]:
-    """Estimate the memory of target and draft with their context, before any tensor is placed by itself."""
-    context = params.target_context(facts.n_ctx_train)
-    target = estimate_memory(facts, context.shape)
-    if params.draft is None and not params.model.load_mtp:
-        return target, None
-    own = params.draft_context(context.n_ctx).shape
-    return target, draft_memory(facts, draft_facts, own, params.model.overrides)
-
-
-def measured_needs(
-    params: PairParams, target: ModelMemory, draft: ModelMemory | None
-) -> tuple[ModelMemory, ModelMemory | None]:
-    """Return the memory by llama.cpp's own estimate, where available."""
+def measured_needs(params: PairParams, pair: PairNeeds) -> PairNeeds:
+    """Return the needs by llama.cpp's own estimate, where available, for the placement of `params`."""
     from app.llama.footprint import measure
 
     safe = SafeFiles(params.safe_files)
@@ -250,7 +228,8 @@ def measured_needs(
             safe.add(path)
         return found
 
-    measured = of(target, params.target, params.model, params.target_context(target.n_ctx))
-    if draft is None or params.draft is None:
-        return measured, draft
-    return measured, of(draft, params.draft, params.draft_model, params.draft_context(draft.n_ctx))
+    target, draft = pair.target, pair.draft
+    target = of(target, params.target, params.model, params.target_context(target.n_ctx))
+    if draft is not None and params.draft is not None:
+        draft = of(draft, params.draft, params.draft_model, params.draft_context(draft.n_ctx))
+    return replace(pair, target=target, draft=draft)

@@ -13,10 +13,11 @@ from app.engine.sources import Source
 from app.hardware.checks import Check
 from app.hardware.cpu import Conditions, busy_text
 from app.hardware.devices import fast_devices
-from app.hardware.fit import MAIN, Placed
+from app.hardware.fit import MAIN
 from app.hardware.measured import Measured
 from app.llama.fitting.fit_pair import Fitting
 from app.models.memory_estimate import ModelMemory
+from app.settings.model_params import ModelParams
 from app.settings.placement import ALL_LAYERS, experts_in_ram
 
 _NOTICEABLE_THROTTLED_SHARE = 0.01
@@ -37,7 +38,7 @@ class PlacedModel(NamedTuple):
 
     role: str
     memory: ModelMemory
-    placed: Placed
+    placed: ModelParams
 
     @property
     def n_layers(self) -> int:
@@ -45,9 +46,9 @@ class PlacedModel(NamedTuple):
 
     @property
     def n_offloaded(self) -> int:
-        if self.placed.devices == (MAIN,):
+        if self.placed.on_cpu:
             return 0
-        return self.n_layers if self.placed.gpu_layers == ALL_LAYERS else min(self.placed.gpu_layers, self.n_layers)
+        return self.n_layers if self.placed.n_gpu_layers == ALL_LAYERS else min(self.placed.n_gpu_layers, self.n_layers)
 
     @property
     def device(self) -> str:
@@ -84,7 +85,7 @@ class PlacedModel(NamedTuple):
             "projector": need.projector,
             "n_ctx": need.n_ctx,
             "kv_type": need.kv_type,
-            "cpu_experts": self.placed.cpu_experts,
+            "cpu_experts": self.placed.cpu_experts or 0,
         }
 
 
@@ -109,11 +110,11 @@ class Situation:
 
     @property
     def target(self) -> PlacedModel:
-        return PlacedModel("target", self.found.target, self.found.plan.target)
+        return PlacedModel("target", self.found.needs.target, self.found.plan.target)
 
     @property
     def draft(self) -> PlacedModel | None:
-        memory, placed = self.found.draft, self.found.plan.draft
+        memory, placed = self.found.needs.draft, self.found.plan.draft
         return PlacedModel("draft", memory, placed) if memory is not None and placed is not None else None
 
     @property
@@ -190,7 +191,7 @@ def _too_little_memory(s: Situation) -> Check | None:
 
 
 def _target_on_cpu(s: Situation) -> Check | None:
-    gpus = fast_devices(s.found.rooms)
+    gpus = fast_devices(s.found.needs.rooms)
     if not gpus or s.target.n_offloaded:
         return None
     gpu = gpus[0].name

@@ -17,7 +17,7 @@ from app.engine.auto.cost_profile import CostProfile
 from app.engine.sources import Source
 from app.hardware.cpu import processor_kind
 from app.hardware.devices import fast_devices
-from app.hardware.fit import MAIN, Rooms, plan
+from app.hardware.fit import MAIN, Rooms
 from app.llama.fitting.fit_pair import Fitting
 from app.llama.installed import build_identity
 from app.llama.params import PairParams
@@ -58,36 +58,27 @@ def candidate_placements(found: Fitting) -> list[Layer]:
     Where one does not fit, as many layers as fit go to the GPU. A mixture whose experts are partly in RAM is compared
     with whole layers in RAM, too.
     """
-    params, target, draft = found.params, found.target, found.plan.draft
+    params, pair, draft = found.params, found.needs, found.plan.draft
+    target = pair.target
     placements: list[Layer] = [{}]
     if target.can_quantize_cache and target.kv_type in WIDE_KV and params.settings["model.flash_attn"] != "off":
         placements.append({"model.kv_type": "q8_0"})
-    draft_on_gpu = draft is not None and draft.devices != (MAIN,) and draft.gpu_layers != 0
+    draft_on_gpu = draft is not None and not draft.on_cpu
     if draft_on_gpu and params.draft is not None and kind_of_file(params.draft) == Source.MODEL:
         placements.append({"draft.device": (MAIN,)})
     layers = range(target.n_layers, 0, -1)
     for placement in placements[:]:
-        if not _fits(found, placement) or (not placement and found.plan.target.cpu_experts):
+        if not pair.over(placement).plan().fits or (not placement and found.plan.n_in_ram):
             partly = ({**placement, "model.gpu_layers": n} for n in layers)
-            fitting = next((one for one in partly if _fits(found, one)), None)
+            fitting = next((one for one in partly if pair.over(one).plan().fits), None)
             placements += [fitting] if fitting is not None else []
     return [placement for placement in placements if placement.keys() <= _automatic(params)]
-
-
-def _fits(found: Fitting, placement: Layer) -> bool:
-    values: Any = placement
-    target, request = found.target.with_kv_type(values.get("model.kv_type", found.target.kv_type)), found.request
-    layers = values.get("model.gpu_layers", request.gpu_layers)
-    request = replace(
-        request, gpu_layers=layers, draft_device=MAIN if "draft.device" in values else request.draft_device
-    )
-    return plan(target, found.draft, found.rooms, request).fits
 
 
 def offload_candidates(placement: Layer, found: Fitting) -> list[Layer]:
     """Return one placement with other op offload thresholds; [] if the GPU has all weights."""
     target, model = found.plan.target, found.params.model
-    in_ram = target.cpu_experts or target.gpu_layers != ALL_LAYERS or model.overrides
+    in_ram = target.cpu_experts or target.n_gpu_layers != ALL_LAYERS or model.overrides
     if not in_ram or model.on_cpu or "model.offload_min_batch" not in _automatic(found.params):
         return []
     return [{**placement, "model.offload_min_batch": n} for n in _OFFLOAD_THRESHOLDS]

@@ -6,14 +6,15 @@ from pathlib import Path
 import pytest
 
 from app.hardware.devices import Device
-from app.hardware.fit import MAIN, plan
+from app.hardware.fit import MAIN, PairNeeds, Rooms
 from app.llama.fitting import fit_pair
 from app.llama.fitting.fit_pair import context_room, fitting_of
-from app.llama.params import ModelParams, PairParams
+from app.llama.params import PairParams
 from app.models.catalog import Pair, WorkingMemory
 from app.models.memory_estimate import CELLS, ModelMemory
 from app.models.source import HubModel
 from app.settings.kinds import Value
+from app.settings.model_params import ModelParams
 from tests.llama.params import pair_params
 
 GB = 1_000_000_000
@@ -38,13 +39,19 @@ def params(*devices: str, draft: bool = False) -> PairParams:
     )
 
 
-@pytest.fixture(autouse=True)
-def _headers(monkeypatch: pytest.MonkeyPatch) -> None:
-    def needs(wanted: PairParams) -> tuple[ModelMemory, ModelMemory | None]:
-        return BIG, SMALL if wanted.draft is not None else None
+def use_needs(monkeypatch: pytest.MonkeyPatch, target: ModelMemory, draft: ModelMemory | None) -> None:
+    """Replace what is read of the headers."""
+
+    def needs(wanted: PairParams, rooms: Rooms) -> PairNeeds:
+        return PairNeeds(target, draft if wanted.draft is not None else None, rooms, wanted.model, wanted.draft_model)
 
     monkeypatch.setattr(fit_pair, "needs", needs)
-    monkeypatch.setattr(fit_pair, "measured_needs", lambda _, target, draft: (target, draft))
+    monkeypatch.setattr(fit_pair, "measured_needs", lambda _, pair: pair)
+
+
+@pytest.fixture(autouse=True)
+def _headers(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_needs(monkeypatch, BIG, SMALL)
 
 
 @pytest.mark.parametrize(
@@ -73,12 +80,16 @@ def test_a_small_window_cache_is_tried_before_experts_move_to_ram(monkeypatch: p
     full = replace(BIG, weights=20 * GB, kv=6 * GB, window_gain=5 * GB, experts=(GB // 2,) * 31)
     small = replace(full, kv=GB, window_gain=0)
     needs = {True: full, False: small}
-    monkeypatch.setattr(fit_pair, "needs", lambda params: (needs[params.settings["model.swa_full"] != "off"], None))
+
+    def of_windows(wanted: PairParams, rooms: Rooms) -> PairNeeds:
+        return PairNeeds(needs[wanted.settings["model.swa_full"] != "off"], None, rooms, wanted.model)
+
+    monkeypatch.setattr(fit_pair, "needs", of_windows)
 
     def place(swa_full: str, gigabytes: int) -> tuple[Value, bool, int]:
         rooms = (replace(ROOMS[0], free_bytes=gigabytes * GB), ROOMS[-1])
         found = fitting_of(params().over({"model.swa_full": swa_full}), rooms)
-        return found.params.settings["model.swa_full"], found.plan.fits, found.plan.target.cpu_experts
+        return found.params.settings["model.swa_full"], found.plan.fits, found.plan.n_in_ram
 
     assert place("auto", 30) == ("auto", True, 0), "the full cache where it fits"
     assert place("auto", 24) == ("off", True, 0)
@@ -106,8 +117,9 @@ def test_what_a_device_is_stays_with_what_is_taken_of_it() -> None:
 
 def test_figures_are_llama_cpps_own_only_where_those_of_both_models_are(monkeypatch: pytest.MonkeyPatch) -> None:
     def measure(*which: bool) -> bool:
-        def measured(_: object, *found: ModelMemory | None) -> list[ModelMemory | None]:
-            return [replace(need) if mine and need else need for need, mine in zip(found, which, strict=True)]
+        def measured(_: object, pair: PairNeeds) -> PairNeeds:
+            draft = replace(pair.draft) if pair.draft is not None and which[1] else pair.draft
+            return replace(pair, target=replace(pair.target) if which[0] else pair.target, draft=draft)
 
         monkeypatch.setattr(fit_pair, "measured_needs", measured)
         return fitting_of(params(draft=True), ROOMS).measured
@@ -124,11 +136,11 @@ def test_compute_buffers_are_measured_with_the_shares_that_are_used(
 ) -> None:
     target, measured = replace(BIG, weights=20 * GB), list[tuple[float, ...]]()
 
-    def measure(wanted: PairParams, need: ModelMemory, draft: ModelMemory | None) -> object:
+    def measure(wanted: PairParams, pair: PairNeeds) -> PairNeeds:
         measured.append(wanted.model.tensor_split)
-        return replace(need, compute_on=(("cuda0", GB), ("cuda1", gigabytes * GB))), draft
+        return replace(pair, target=replace(pair.target, compute_on=(("cuda0", GB), ("cuda1", gigabytes * GB))))
 
-    monkeypatch.setattr(fit_pair, "needs", lambda wanted: (target, None))
+    use_needs(monkeypatch, target, None)
     monkeypatch.setattr(fit_pair, "measured_needs", measure)
     found = fitting_of(params("CUDA0", "CUDA1"), ROOMS)
 
@@ -140,16 +152,14 @@ def test_compute_buffers_are_measured_with_the_shares_that_are_used(
 @pytest.mark.parametrize("gigabytes", [75, 80, 90, 200])
 def test_the_longest_context_fits_and_one_block_more_does_not(gigabytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     trained = 131_072
-    target = replace(BIG, n_ctx_train=trained)
-    monkeypatch.setattr(fit_pair, "needs", lambda wanted: (target, SMALL))
+    use_needs(monkeypatch, replace(BIG, n_ctx_train=trained, compute_growing=BIG.compute), SMALL)
     found = fitting_of(params(draft=True), (Device(MAIN, "cpu", "CPU", gigabytes * GB),))
     assert found.plan.fits
 
     n_ctx = context_room(found)
 
     def fits(n_ctx: int) -> bool:
-        models = [replace(m.with_context(n_ctx), compute=m.compute * n_ctx // m.n_ctx) for m in (target, SMALL)]
-        return plan(models[0], models[1], found.rooms).fits
+        return found.needs.with_context(n_ctx).plan().fits
 
     assert n_ctx % CELLS == 0
     assert 8192 <= n_ctx <= trained

@@ -10,8 +10,7 @@ from app.hardware.devices import Device
 from app.hardware.fit import MAIN, Rooms
 from app.llama.fitting import fit_pair, machine_room
 from app.llama.fitting.fit_pair import Fitting, fitting_of, with_open_context
-from app.llama.params import PairParams
-from app.models.memory_estimate import DEFAULT_CONTEXT, ModelMemory
+from app.models.memory_estimate import DEFAULT_CONTEXT
 from app.models.model_facts import ModelFacts
 from tests.llama.params import pair_params
 from tests.shapes import facts_of_shape
@@ -30,12 +29,9 @@ def opened(
 ) -> tuple[Fitting, Fitting]:
     """Return how a pair is placed with the default context, and with an open one."""
 
-    def needs(params: PairParams) -> tuple[ModelMemory, ModelMemory | None]:
-        return machine_room.estimates(params, facts, None)
-
-    monkeypatch.setattr(fit_pair, "needs", needs)
-    monkeypatch.setattr(fit_pair, "facts_of_pair", lambda params: (facts, None))
-    monkeypatch.setattr(fit_pair, "measured_needs", lambda _, target, draft: (target, draft))
+    monkeypatch.setattr(machine_room, "read_facts", lambda _: facts)
+    monkeypatch.setattr(machine_room, "with_tensors", lambda need, *_, **__: need)
+    monkeypatch.setattr(fit_pair, "measured_needs", lambda _, pair: pair)
     placed = fitting_of(pair_params(Path("big.gguf"), None, n_threads=1, **asked), where)
     return placed, with_open_context(placed)
 
@@ -48,8 +44,8 @@ def test_the_longest_context_that_costs_little_is_chosen(
 ) -> None:
     before, after = opened(monkeypatch, rooms(card))
 
-    assert before.target.n_ctx == DEFAULT_CONTEXT
-    assert after.target.n_ctx == after.params.target_context(FACTS.n_ctx_train).n_ctx == n_ctx
+    assert before.needs.target.n_ctx == DEFAULT_CONTEXT
+    assert after.needs.target.n_ctx == after.params.target_context(FACTS.n_ctx_train).n_ctx == n_ctx
     assert after.plan.target == before.plan.target
     assert after.plan.fits
     assert (after.notices == before.notices) == (n_ctx == DEFAULT_CONTEXT)
@@ -73,7 +69,7 @@ def test_no_context_is_longer_than_the_trained_one(
 ) -> None:
     _, after = opened(monkeypatch, rooms(64), replace(FACTS, n_ctx_train=n_ctx_train))
 
-    assert after.target.n_ctx == n_ctx
+    assert after.needs.target.n_ctx == n_ctx
 
 
 @pytest.mark.parametrize("asked", [{"n_ctx": 4096}, {"n_ctx": DEFAULT_CONTEXT}, {"n_ctx_auto": DEFAULT_CONTEXT}])
@@ -87,8 +83,8 @@ def test_a_command_may_prefer_a_longer_context_that_costs_more(monkeypatch: pyte
     _, usual = opened(monkeypatch, rooms(6))
     _, preferred = opened(monkeypatch, rooms(6), preferred_ctx=LENGTH)
 
-    assert usual.target.n_ctx < preferred.target.n_ctx == LENGTH
-    assert opened(monkeypatch, rooms(4.4), preferred_ctx=LENGTH)[1].target.n_ctx == DEFAULT_CONTEXT
+    assert usual.needs.target.n_ctx < preferred.needs.target.n_ctx == LENGTH
+    assert opened(monkeypatch, rooms(4.4), preferred_ctx=LENGTH)[1].needs.target.n_ctx == DEFAULT_CONTEXT
 
 
 def test_layers_never_move_for_a_longer_context(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,4 +93,4 @@ def test_layers_never_move_for_a_longer_context(monkeypatch: pytest.MonkeyPatch)
     before, after = opened(monkeypatch, two, preferred_ctx=65_536)
 
     assert before.plan.target.devices == after.plan.target.devices == ("CUDA0",)
-    assert after.target.n_ctx == LENGTH
+    assert after.needs.target.n_ctx == LENGTH

@@ -15,11 +15,12 @@ from app.engine.auto.pair_statistics import PairStatistics
 from app.hardware.checks import Check
 from app.hardware.cpu import Conditions
 from app.hardware.devices import Device
-from app.hardware.fit import MAIN, PlacementRequest, plan
+from app.hardware.fit import MAIN, PairNeeds
 from app.hardware.measured import Measured
 from app.llama.fitting.fit_pair import Fitting
 from app.llama.fitting.pair_checks import Situation, cause_checks, memory_checks, model_checks, speed_check
 from app.models.memory_estimate import ModelMemory
+from app.settings.model_params import DRAFT_ANYWHERE, ModelParams
 from tests.llama.params import pair_params
 
 GB = 1_000_000_000
@@ -30,10 +31,9 @@ PROFILE = CostProfile({1: 10e6, 2: 10.4e6, 4: 11e6, 8: 13e6, 16: 20e6}, draft_ns
 MEASURED = Measured(CostModel(PROFILE), acceptance=0.8)
 
 
-def planned(*rooms: Device, measured: bool = True, **request: Any) -> Fitting:
-    asked = PlacementRequest(**request)
-    found = plan(BIG, SMALL, rooms, asked)
-    return Fitting(pair_params(Path("b"), Path("s")), found, BIG, SMALL, rooms, measured, asked)
+def planned(*rooms: Device, measured: bool = True, draft: ModelParams = DRAFT_ANYWHERE, **asked: Any) -> Fitting:
+    needs = PairNeeds(BIG, SMALL, rooms, ModelParams(**asked), draft)
+    return Fitting(pair_params(Path("b"), Path("s")), needs, needs.plan(), measured)
 
 
 GOOD = Situation(
@@ -71,10 +71,10 @@ def test_models_are_listed_with_their_place_and_memory() -> None:
     )
     assert draft.text.startswith("Small, all 25 layers on CUDA0: ")
 
-    target, draft = model_checks(placed(gpu_layers=20, draft_device=MAIN))
+    target, draft = model_checks(placed(n_gpu_layers=20, draft=ModelParams(devices=(MAIN,))))
     assert target.text.startswith("Big, 20 of 29 layers on CUDA0, 9 on the CPU: ")
     assert draft.text.startswith("Small, all 25 layers on the CPU: ")
-    assert placed(gpu_layers=99).target.n_offloaded == 29
+    assert placed(n_gpu_layers=99).target.n_offloaded == 29
 
 
 def test_the_memory_of_each_device_is_listed() -> None:
@@ -100,9 +100,9 @@ def test_a_good_pair_has_no_cause(situation: Situation) -> None:
 @pytest.mark.parametrize(
     ("situation", "label", "fix"),
     [
-        (placed(draft_device=MAIN), "draft", "--draft-device CUDA0"),
-        (placed(draft_gpu_layers=12), "draft", "--draft-device CUDA0"),
-        (placed(gpu_layers=20), "layers", "--gpu-layers auto"),
+        (placed(draft=ModelParams(devices=(MAIN,))), "draft", "--draft-device CUDA0"),
+        (placed(draft=ModelParams(12)), "draft", "--draft-device CUDA0"),
+        (placed(n_gpu_layers=20), "layers", "--gpu-layers auto"),
         (placed(devices=(MAIN,)), "target", "--device CUDA0"),
         (replace(ON_CPU, threads=12), "threads", "--threads 8"),
         (on_cpu(quota=4.0), "threads", "--threads 4"),
@@ -126,7 +126,7 @@ def test_lacking_memory_comes_first() -> None:
 
 
 def test_a_remote_target_leaves_the_draft_here() -> None:
-    remote = planned(replace(GPU, name="RPC0"), RAM, draft_device=MAIN)
+    remote = planned(replace(GPU, name="RPC0"), RAM, draft=ModelParams(devices=(MAIN,)))
 
     assert cause_checks(replace(GOOD, found=remote)) == []
 
@@ -173,7 +173,10 @@ def test_a_draft_model_that_is_off_at_these_costs() -> None:
 
 
 def test_a_draft_on_the_cpu_has_its_measured_cost() -> None:
-    assert "A drafted token takes 0.80×" in cause_checks(placed(costing(draft_ns=8e6), draft_device=MAIN))[0].text
+    assert (
+        "A drafted token takes 0.80×"
+        in cause_checks(placed(costing(draft_ns=8e6), draft=ModelParams(devices=(MAIN,))))[0].text
+    )
 
 
 def test_figures_come_from_pair_statistics() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.hardware.devices import Device
-from app.hardware.fit import MAIN
+from app.hardware.fit import MAIN, PairNeeds, Rooms
 from app.llama import library
 from app.llama.fitting import fit_pair, tuned_placement
 from app.llama.fitting.fit_pair import Fitting, fitting_of
@@ -22,10 +22,11 @@ from app.llama.fitting.tuned_placement import (
     with_tuned_placement,
 )
 from app.llama.library import OFFLOAD_VARIABLE
-from app.llama.params import ModelParams, PairParams
+from app.llama.params import PairParams
 from app.llama.stored_measurements import memory_file
 from app.models.memory_estimate import ModelMemory
 from app.settings.layers import Layer
+from app.settings.model_params import ModelParams
 from tests.llama.params import pair_params
 
 GB = 1_000_000_000
@@ -51,11 +52,11 @@ def params(tmp_path: Path) -> PairParams:
 
 
 def fitting(monkeypatch: pytest.MonkeyPatch, params: PairParams, target: ModelMemory) -> Fitting:
-    def needs(wanted: PairParams) -> tuple[ModelMemory, ModelMemory]:
-        return target.with_kv_type(wanted.kv_type), SMALL
+    def needs(wanted: PairParams, rooms: Rooms) -> PairNeeds:
+        return PairNeeds(target.with_kv_type(wanted.kv_type), SMALL, rooms, wanted.model, wanted.draft_model)
 
     monkeypatch.setattr(fit_pair, "needs", needs)
-    monkeypatch.setattr(fit_pair, "measured_needs", lambda _, target, draft: (target, draft))
+    monkeypatch.setattr(fit_pair, "measured_needs", lambda _, pair: pair)
     monkeypatch.setattr(tuned_placement, "kind_of_file", lambda _: "model")
     return fitting_of(params, ROOMS)
 
@@ -92,7 +93,7 @@ def test_a_dense_model_that_does_not_fit_gets_the_most_layers_that_do(
     assert [{**one, "model.offload_min_batch": 0} for one in offload_candidates(layered[0], partly)] == [
         {**layered[0], "model.offload_min_batch": 0}
     ] * 4
-    fixed = replace(partly, params=partly.params.over({"model.offload_min_batch": 32}))
+    fixed = replace(partly, asked=partly.asked.over({"model.offload_min_batch": 32}))
     assert offload_candidates(layered[0], fixed) == []
 
 
@@ -102,9 +103,9 @@ def test_experts_in_ram_are_compared_with_whole_layers_in_ram(
     found = fitting(monkeypatch, params, MIXTURE)
 
     assert found.plan.fits
-    assert found.plan.target.cpu_experts
+    assert found.plan.n_in_ram
     (layered,) = [change for change in candidate_placements(found) if "model.gpu_layers" in change]
-    assert fitting_of(with_placement(layered, params), ROOMS).plan.target.cpu_experts == 0
+    assert fitting_of(with_placement(layered, params), ROOMS).plan.n_in_ram == 0
     assert len(offload_candidates({}, found)) == 4
 
 

@@ -1,0 +1,83 @@
+"""Where the weights of a model are: as the settings ask, and as it is planned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from app.core.errors import UsageError
+from app.core.units import counted
+from app.settings.kinds import Overrides
+from app.settings.layers import Resolved
+from app.settings.placement import ALL_LAYERS, CPU, expert_overrides
+
+
+@dataclass(frozen=True, slots=True)
+class ModelParams:
+    """Parameters for loading weights.
+
+    Attributes:
+        n_gpu_layers: Layers to put on the devices; -1 is all of them.
+        devices: llama.cpp's names such as "CUDA0"; ("cpu",) is the CPU alone, () leaves the choice to llama.cpp.
+        tensor_split: Share of the layers for each device; () goes by their free memory.
+        split: Whether several devices may share the layers.
+        overrides: Devices of tensors as PATTERN=DEVICE; the first matching pattern decides.
+        cpu_experts: Layers whose experts stay in RAM; None for as many as memory needs.
+        load_mtp: Whether to load the layers for multi-token prediction (MTP) and draft with them.
+    """
+
+    n_gpu_layers: int = ALL_LAYERS
+    devices: tuple[str, ...] = ()
+    tensor_split: tuple[float, ...] = ()
+    split: bool = True
+    load_mtp: bool = False
+    overrides: tuple[str, ...] = ()
+    cpu_experts: int | None = None
+
+    def __post_init__(self) -> None:
+        devices, shares = self.devices, self.tensor_split
+        if len({name.lower() for name in devices}) != len(devices):
+            raise UsageError(f"A device is named twice: {', '.join(devices)}.")
+        if len(devices) > 1 and CPU in devices:
+            raise UsageError(
+                'The device "cpu" cannot be combined with others.',
+                "To share the layers with it, put fewer on the GPU (⟨model.gpu_layers⟩).",
+            )
+        if shares and not sum(shares) > 0:
+            raise UsageError("The shares of the tensor split are all 0.")
+        if shares and devices and len(shares) != len(devices):
+            numbers = f"{counted(len(shares), 'share')} for {counted(len(devices), 'device')}"
+            raise UsageError(f"The tensor split has {numbers}.", "Give one for each.")
+
+    @classmethod
+    def of(cls, settings: Resolved, table: str) -> ModelParams:
+        """Return the place that the settings of a table give a model: "model" or "draft". Raises UsageError."""
+        now: Any = settings
+        layers = settings.number(f"{table}.gpu_layers")
+        place = cls(ALL_LAYERS if layers is None else layers, settings.names(f"{table}.device"))
+        if table == "draft":
+            return replace(place, split=False)
+        return replace(
+            place,
+            tensor_split=now["model.tensor_split"] or (),
+            overrides=Overrides().read(now["model.override_tensor"]),
+            cpu_experts=now["model.n_cpu_moe"],
+        )
+
+    @property
+    def on_cpu(self) -> bool:
+        """Return whether the CPU was requested, by name or by leaving it all layers."""
+        return self.devices == (CPU,) or self.n_gpu_layers == 0
+
+    def is_whole_on_gpu(self, n_layers: int) -> bool:
+        """Return whether GPUs, where there are any, compute the output and all layers of a model."""
+        return (self.n_gpu_layers == ALL_LAYERS or self.n_gpu_layers > n_layers) and not self.all_overrides
+
+    @property
+    def all_overrides(self) -> tuple[str, ...]:
+        """Return `overrides` with those of the experts in RAM."""
+        return (*self.overrides, *expert_overrides(self.cpu_experts or 0))
+
+
+ANYWHERE, DRAFT_ANYWHERE = ModelParams(), ModelParams(split=False)
+"""Places of a target and a draft for which nothing is asked."""
