@@ -265,6 +265,10 @@ class Model:
             raise DecodeError("The text could not be turned into tokens.", "It may be too long; shorten it.")
         return list(tokens[:n])
 
+    def with_bos(self, tokens: list[int]) -> list[int]:
+        """Return tokens with BOS in front, if the model expects it and it is not there."""
+        return tokens if not self.add_bos or self.bos is None or tokens[:1] == [self.bos] else [self.bos, *tokens]
+
     def detokenize(self, tokens: Sequence[int]) -> str:
         """Return the text of tokens, with the texts of control tokens but not with a leading BOS."""
         self.check_tokens(tokens)

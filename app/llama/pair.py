@@ -36,7 +36,7 @@ from app.llama.loading import PairProgress
 from app.llama.model import Model
 from app.llama.pair_description import describe
 from app.llama.params import ContextParams, PairParams
-from app.llama.plain_prompt import plain_tokens, with_bos
+from app.llama.plain_prompt import plain_tokens
 from app.llama.projector_loading import checked_projector, load_projector
 from app.llama.prompt import PromptBuilder
 from app.llama.reserve import reserve
@@ -318,7 +318,7 @@ class NativePair:
     def tokenize(self, text: str, *, parse_special: bool = False, add_special: bool = False) -> Sequence[int]:
         """Return the tokens of a text; `add_special` puts BOS in front, if the model expects it."""
         tokens = self.model.tokenize(text, parse_special=parse_special)
-        return with_bos(self.model, tokens) if add_special else tokens
+        return self.model.with_bos(tokens) if add_special else tokens
 
     def token_text(self, token: int) -> bytes:
         """Return the bytes of a token; of a control token its text."""

@@ -34,14 +34,8 @@ def plain_tokens(model: Model, prompt: PlainPrompt, n_ctx: int) -> tuple[int, ..
         tokens += [part] if isinstance(part, int) else model.tokenize(part, parse_special=True)
     model.check_tokens(tokens)
     if isinstance(prompt.parts[0] if prompt.parts else "", str):
-        tokens = with_bos(model, tokens)
+        tokens = model.with_bos(tokens)
     return tuple(tokens)
-
-
-def with_bos(model: Model, tokens: list[int]) -> list[int]:
-    """Return tokens with BOS in front, if the model expects it and it is not there."""
-    bos = model.bos
-    return tokens if not model.add_bos or bos is None or tokens[:1] == [bos] else [bos, *tokens]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,4 +78,4 @@ def _infill(model: Model, gap: Infill, n_ctx: int) -> list[int]:
     prefix, suffix = text(gap.prefix)[-n_prefix:], text(gap.suffix)[: max(0, room - n_prefix - 2 - len(begun))]
     n_files = max(0, n_ctx - room - int(_ANSWER_SHARE * n_ctx))
     code = [marks.prefix, *prefix, *begun, marks.suffix, *suffix, marks.middle]
-    return with_bos(model, [*(files[-n_files:] if n_files else []), *code])
+    return model.with_bos([*(files[-n_files:] if n_files else []), *code])

@@ -15,7 +15,6 @@ from app.engine.text.call_formats import TRIGGERS, format_of, is_call_mark
 from app.engine.text.reasoning import AnswerPart, RenderedPrompt
 from app.engine.text.tool_calls import ToolCall
 from app.llama.model import Model
-from app.llama.plain_prompt import with_bos
 from app.llama.reasoning_markup import markup_of
 from app.llama.template import CHATML_MARKS, ChatTemplate, TemplateBudgetError
 from app.settings.layers import AS_TRAINED, Thinking, ThinkingSupport
@@ -180,7 +179,7 @@ class PromptBuilder:
                 tokens += self._text_tokens(back) if isinstance(back, str) else back
             elif index % 2 == 0 and part:
                 tokens += self._model.tokenize(part, parse_special=True)
-        if not (tokens := with_bos(self._model, tokens)):
+        if not (tokens := self._model.with_bos(tokens)):
             raise TemplateError(
                 "The model's chat template renders this conversation as nothing.",
                 "The model file may be faulty; try another.",

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from itertools import product
+from itertools import chain, product
 from typing import Any, NoReturn
 
 from app.conversations.message import Message, Role
@@ -15,7 +15,7 @@ from app.core.errors import TemplateError
 from app.core.printable import one_line
 from app.engine.text.tool_calls import ToolCall
 from app.llama.sandbox import BudgetError, Sandbox
-from app.llama.turns import rearranged, with_tools_as_text
+from app.llama.turns import rearranged, with_tools_as_text, without_system
 from app.settings.layers import AS_TRAINED, Thinking
 
 CHATML = (
@@ -139,7 +139,8 @@ class ChatTemplate:
         if tools and not self.shows_tools:
             messages, tools = with_tools_as_text(messages, tools), ()
         refusal: Exception | None = None
-        for form in rearranged(messages, has_system=self._has_system):
+        first = list(messages) if self._has_system else without_system(messages)
+        for form in chain([first], rearranged(first)):
             try:
                 rendered = self._render(form, thinking, tools)
             except TemplateBudgetError:

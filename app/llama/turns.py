@@ -14,18 +14,14 @@ _ID_LENGTH = 9
 """Mistral's templates refuse ids of calls of any other length."""
 
 
-def rearranged(messages: Sequence[Message], *, has_system: bool) -> Iterator[list[Message]]:
-    """Yield a conversation in the order in which a template should try its forms.
-
-    First come the forms that change the least. `has_system` tells whether the template shows system messages.
-    """
-    seen: list[list[Message]] = []
-    forms = [list(messages)] if has_system else []
-    forms.append(without_system(messages))
+def rearranged(messages: Sequence[Message]) -> Iterator[list[Message]]:
+    """Yield other forms of a conversation that a template refuses, first those that change the least."""
+    seen = [list(messages)]
+    forms = [without_system(messages)]
     changed = list(messages)
     for change in (_with_short_ids, _with_one_call_a_turn, _alternating):
         changed = change(changed)
-        forms.append(changed if has_system else without_system(changed))
+        forms.append(changed)
     forms.append(_alternating(without_system(changed)))
     for form in forms:
         if form not in seen:

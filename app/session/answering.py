@@ -20,7 +20,7 @@ from app.session.tool_use import ToolUse
 from app.settings.layers import Origin, Resolved, Thinking, drafting
 from app.worker.events import Event, Failed, JobEnded
 from app.worker.jobs import MeasureJob, PromptSize, Query, TitleJob, prompt_size
-from app.worker.request import AnswerRequest
+from app.worker.request import AnswerRequest, with_pictures
 
 if TYPE_CHECKING:
     from app.worker.engine_worker import Job, Loader
@@ -154,7 +154,8 @@ class Answering:
         asked = as_message(Role.USER, text), *after
         request = conversation_request(self._settings_of(conversation), as_messages(before), *asked, summary=summary)
         request = replace(request, conversation=self._library.state_name(conversation.number))
-        return self._library.with_pictures(request)
+        digests = [picture.digest for message in request.messages for picture in message.pictures]
+        return with_pictures(request, self._library.pictures(digests)) if digests else request
 
     def start(self, conversation: Conversation, prefill: Prefill | None = None) -> None:
         """Ask for an answer to the last prompt of a conversation."""

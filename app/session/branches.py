@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,7 +13,6 @@ from app.conversations.titles import title_of
 from app.conversations.tree import Document, Node, State, Tree, as_messages, readable
 from app.core.errors import AppError
 from app.session.library import Library
-from app.session.state import Turn
 
 if TYPE_CHECKING:
     from app.conversations.store import Store
@@ -23,6 +22,34 @@ _WAITING_PROMPT, _WAITING_ANSWER = -1, -2
 """Ids of messages that are in no conversation yet."""
 _SIMILAR_ANSWERS = 4
 """Earlier answers to the same prompt that n-gram drafting may search."""
+
+
+def counts(answer: Node) -> bool:
+    """Return whether the conversation continues from an answer."""
+    return bool(answer.text.strip() or answer.calls or answer.role is Role.TOOL) and answer.state is not State.WRITING
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The last prompt of the active branch; the next prompt replies to the message `parent`."""
+
+    prompt: Node | None = None
+    is_answered: bool = False
+    parent: int | None = None
+
+    @classmethod
+    def of(cls, path: tuple[Node, ...]) -> Turn:
+        """Return the last turn; a prompt without a usable answer is not continued from."""
+        last = path[-1] if path else None
+        if last is None or last.role is Role.USER:
+            return cls(last, parent=last.parent if last is not None else None)
+        # Between a prompt and its last answer there may be calls of tools and their results.
+        above = (node for node in reversed(path[:-1]) if not (node.role is Role.TOOL or node.calls))
+        first = next(above, None) if last.role in (Role.ASSISTANT, Role.TOOL) else None
+        prompt = first if first is not None and first.role is Role.USER else None
+        if prompt is not None and not counts(last):
+            return cls(prompt, parent=prompt.parent)
+        return cls(prompt, is_answered=prompt is not None, parent=last.id)
 
 
 class Branches:

@@ -20,9 +20,9 @@ from app.conversations.tree import Document, Node, State, as_messages
 from app.core.errors import AppError
 from app.engine.text.segments import Segment
 from app.engine.types import FinishReason
-from app.session.branches import Branches
+from app.session.branches import Branches, Turn, counts
 from app.session.library import Library
-from app.session.state import Outcome, Turn, counts
+from app.session.state import Outcome
 from app.worker.events import Finished
 
 if TYPE_CHECKING:

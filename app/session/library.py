@@ -12,7 +12,6 @@ from app.conversations.state_folder import remove_orphans
 from app.conversations.tree import StoredConversation, Summary
 from app.core.errors import StoreError
 from app.core.pictures import PictureData
-from app.worker.request import AnswerRequest, with_pictures
 
 if TYPE_CHECKING:
     from app.conversations.search import Hit
@@ -160,11 +159,6 @@ class Library:
     def load_whole(self, conversation: int) -> StoredConversation | None:
         """Return a conversation with its pictures, for a file."""
         return self.do(lambda store: store.pictures.of(store.load(conversation)))
-
-    def with_pictures(self, request: AnswerRequest) -> AnswerRequest:
-        """Return a request with the pictures of its messages; text stands for one that is not stored."""
-        digests = [picture.digest for message in request.messages for picture in message.pictures]
-        return with_pictures(request, self.pictures(digests)) if digests else request
 
     def pictures(self, digests: Sequence[str]) -> Mapping[str, PictureData]:
         """Return the stored pictures of these digests."""

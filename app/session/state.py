@@ -1,40 +1,16 @@
-"""What a reader of a chat is told: its phase, its last prompt, why nothing can be asked, and what has changed."""
+"""What a reader of a chat is told: its phase, why nothing can be asked, how an answer ended, and what has changed."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, Flag, auto
 
-from app.conversations.message import Ending, Role
-from app.conversations.tree import Node, State
+from app.conversations.message import Ending
 from app.core.errors import AppError
 from app.engine.drafting_report import sentence
 from app.engine.types import Drafting, DraftParams
 from app.models.model_names import file_type, known_as
 from app.models.pair_info import PairInfo
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """The last prompt of the active branch; the next prompt replies to the message `parent`."""
-
-    prompt: Node | None = None
-    is_answered: bool = False
-    parent: int | None = None
-
-    @classmethod
-    def of(cls, path: tuple[Node, ...]) -> Turn:
-        """Return the last turn; a prompt without a usable answer is not continued from."""
-        last = path[-1] if path else None
-        if last is None or last.role is Role.USER:
-            return cls(last, parent=last.parent if last is not None else None)
-        # Between a prompt and its last answer there may be calls of tools and their results.
-        above = (node for node in reversed(path[:-1]) if not (node.role is Role.TOOL or node.calls))
-        first = next(above, None) if last.role in (Role.ASSISTANT, Role.TOOL) else None
-        prompt = first if first is not None and first.role is Role.USER else None
-        if prompt is not None and not counts(last):
-            return cls(prompt, parent=prompt.parent)
-        return cls(prompt, is_answered=prompt is not None, parent=last.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +35,6 @@ class Outcome:
     conversation: int | None = None
     is_open: bool = True
     returned: str = ""
-
-
-def counts(answer: Node) -> bool:
-    """Return whether the conversation continues from an answer."""
-    return bool(answer.text.strip() or answer.calls or answer.role is Role.TOOL) and answer.state is not State.WRITING
 
 
 def model_names(pair: PairInfo) -> dict[str, str]:
