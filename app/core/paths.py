@@ -8,6 +8,9 @@ from app.core.errors import AppError
 
 _PLATFORM_FOLDERS = PlatformDirs("tandem", appauthor=False)
 
+LIBRARY_VARIABLE = "LLAMA_CPP_LIB_PATH"
+"""Variable that names a folder with another llama.cpp than the installed one."""
+
 
 def config_dir() -> Path:
     """Return the folder of the user's settings and catalog."""

@@ -138,8 +138,13 @@ def advice(
     """
     if machine.translated:
         return None
+    if failure is not None and here.library_folder is not None:
+        reason = f"Use the installed llama.cpp instead of the one in {here.library_folder}:"
+        return Advice("", f"{failure.fix} Or: {reason}" if failure.fix else reason, here.unset_command)
     found = _better_build(machine, build, devices, here, failure)
     packages = cuda_packages(failure.cuda) if failure is not None and failure.cuda is not None else ()
+    if found is not None and here.library_folder is not None:
+        found = replace(found, notes=(f"Also {here.unset_command}, which names another llama.cpp.", *found.notes))
     if not packages or found is None or all(gpu.vendor != "nvidia" for gpu in machine.gpus):
         return found
     return replace(

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import re
 import sys
 import sysconfig
 import tomllib
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from app.core.fixes import quoted
+from app.core.paths import LIBRARY_VARIABLE
 
 _DISTRIBUTION_NAME = "tandem-chat"
 _RECEIPT_ERRORS = (OSError, ValueError, LookupError, TypeError, AttributeError)
@@ -30,6 +32,7 @@ class Installation:
         again: Words with which `uv tool install` or `pipx install` makes the environment again.
         index: Index that `uv tool` took llama.cpp from.
         is_managed: pip refuses to change this Python, which belongs to the operating system (PEP 668).
+        library_folder: Folder whose llama.cpp is used instead of the installed one; None if the user names no other.
     """
 
     tool: Literal["uv tool", "pipx", "pip", "uv pip"]
@@ -38,12 +41,18 @@ class Installation:
     again: tuple[str, ...] = ()
     index: str | None = None
     is_managed: bool = False
+    library_folder: str | None = None
 
     @property
     def note(self) -> str:
         """A sentence to read before running a command; an empty text if there is nothing to say."""
         managed = "This Python belongs to the operating system, so pip needs --break-system-packages."
         return managed if self.is_managed else ""
+
+    @property
+    def unset_command(self) -> str:
+        """The command after which the installed llama.cpp is used."""
+        return f"Remove-Item Env:{LIBRARY_VARIABLE}" if self.system == "windows" else f"unset {LIBRARY_VARIABLE}"
 
     def wheel_command(self, package: str, version: str, index: str, *more: str) -> str:
         """Return the command that installs a wheel from an index, and more packages from PyPI."""
@@ -111,6 +120,11 @@ def install_command(*packages: str, alone: bool = False) -> str:
 
 def installation(system: str) -> Installation:
     """Return how the running Tandem was installed."""
+    is_installed = importlib.util.find_spec("llama_cpp") is not None
+    return replace(_installation(system), library_folder=(is_installed and os.environ.get(LIBRARY_VARIABLE)) or None)
+
+
+def _installation(system: str) -> Installation:
     python, prefix = sys.executable or "python", Path(sys.prefix)
     with suppress(*_RECEIPT_ERRORS):
         return _of_uv_tool((prefix / "uv-receipt.toml").read_text(encoding="utf-8"), python, system)

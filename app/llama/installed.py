@@ -10,11 +10,13 @@ import re
 from functools import cache
 from pathlib import Path
 
+from app.core.paths import LIBRARY_VARIABLE
+
 _CPU_BUILD = re.compile(r"(?:lib)?(?:ggml(?:-base|-cpu[\w.-]*?)?|llama|mtmd)(?:[.\d]*)(?:\.so|\.dylib|\.dll)[\d.]*")
 """Libraries of a CPU-only build; every other backend has a library beside them."""
 _CPU_BACKEND_FILE = re.compile(r"(?:lib)?ggml-cpu")
 _GPU_LIBRARY = re.compile(r"(?:lib)?ggml-(cuda|hip|metal|vulkan)\b")
-_LIBRARY_VARIABLES = ("LLAMA_CPP_LIB_PATH", "GGML_BACKEND_PATH")
+_LIBRARY_VARIABLES = (LIBRARY_VARIABLE, "GGML_BACKEND_PATH")
 """Variables that name other libraries: a folder, and a file."""
 
 
@@ -67,7 +69,7 @@ def _status(file: Path) -> list[os.stat_result]:
 
 
 def _files() -> list[Path]:
-    if own := os.environ.get(_LIBRARY_VARIABLES[0]):
+    if own := os.environ.get(LIBRARY_VARIABLE):
         folders = [Path(own)]
     else:
         spec = importlib.util.find_spec("llama_cpp")

@@ -302,6 +302,17 @@ def test_the_hint_of_an_error_is_the_fix_and_a_command() -> None:
     assert hint == f"Install the loader. Or install another build: {ready_made('cpu')}"
 
 
+def test_libraries_in_another_folder_are_not_replaced_by_a_wheel() -> None:
+    here = replace(in_venv(machine()), library_folder="/opt/llama")
+
+    hint = repair_hint(machine(), here, LoadFailure("", can_compile=True))
+    assert hint == "Use the installed llama.cpp instead of the one in /opt/llama: unset LLAMA_CPP_LIB_PATH"
+    assert repair_hint(machine(ARC), here, NO_LOADER) == f"Install the loader. Or: {hint}"
+    better = advice(machine(RTX), BUILD, (), here)
+    assert better is not None
+    assert better.notes[0] == "Also unset LLAMA_CPP_LIB_PATH, which names another llama.cpp."
+
+
 def test_a_gpu_that_is_named_but_not_used_comes_with_the_build_for_it() -> None:
     processor, nvidia = device("cpu", "CPU", "cpu"), device("gpu", "Vulkan", "NVIDIA GeForce RTX 4090")
 

@@ -12,6 +12,8 @@ import pytest
 from app.core.errors import Interrupted
 from app.core.program import python_environment
 from app.hardware.builds import LibraryError
+from app.hardware.installation import installation
+from app.hardware.system import System
 from app.llama import start_check
 from app.llama.start_check import STARTED, check_start
 from tests.llama.stub_libraries import CRASHES, HANGS, HARMLESS, compile_library, needs_compiler
@@ -44,7 +46,10 @@ def test_a_crash_is_one_sentence_with_a_command_and_is_tried_again(
     install(tmp_path, monkeypatch, CRASHES)
 
     assert "it uses instructions that this CPU does not have" in fails().message
-    assert "llama-cpp-python==" in fails().hint
+    # Another wheel would not replace the libraries in that folder.
+    assert fails().hint.endswith(
+        f"instead of the one in {tmp_path / 'lib'}: {installation(System().name).unset_command}"
+    )
 
 
 @needs_compiler
@@ -86,7 +91,7 @@ def test_a_command_prints_the_sentence_without_a_traceback(
     assert (done.returncode, done.stdout) == (1, "")
     first, second = done.stderr.splitlines()
     assert first == ("tandem: llama.cpp cannot run here: it uses instructions that this CPU does not have.")
-    assert "pip install" in second
+    assert second.endswith("LLAMA_CPP_LIB_PATH")
 
 
 def test_another_release_of_the_binding_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,7 +99,9 @@ def test_another_release_of_the_binding_is_refused(tmp_path: Path, monkeypatch: 
     (tmp_path / "sitecustomize.py").write_text("import llama_cpp; llama_cpp.__version__ = '9.9.9'")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
 
-    assert "it is llama-cpp-python 9.9.9, and Tandem needs " in fails().message
+    error = fails()
+    assert "it is llama-cpp-python 9.9.9, and Tandem needs " in error.message
+    assert "llama-cpp-python==" in error.hint
 
 
 def test_files_that_started_once_are_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
