@@ -18,6 +18,7 @@ from app.cli.output import LOADING, status
 from app.cli.running_server import RunningServer, announced, models_of, report_for_run
 from app.cli.setting_flags import in_flags
 from app.cli.streams import cancel_on_interrupt
+from app.core.errors import StoppedError
 from app.core.log import guarded_stderr
 from app.core.paths import log_file
 from app.core.printable import printable
@@ -60,6 +61,7 @@ def serve(
                 view.say("Anyone on this network can use the server. Set a key: --api-key KEY, or TANDEM_API_KEY.")
             report = partial(report_for_run, requests.metrics)
             name = loader.pair.name if loader.pair.name != FILES else pair.target.name
+            requests.listen(view.receive)
             service = Service(requests, loader.settings, name, access, view.on_end, report)
             running = RunningServer(f"{address}/v1/chat/completions", *models_of(loader.pair), access.key)
             with announced(running):
@@ -72,7 +74,7 @@ def serve(
 
 def _load(requests: EngineQueue, loader: PairLoader) -> PairInfo:
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-    requests.listen_before(events.put)
+    requests.listen(events.put)
     status.show(LOADING)
     with cancel_on_interrupt(requests.engine.cancel):
         requests.engine.load(loader)
@@ -109,6 +111,14 @@ class LiveView:
         self._erase()
         sys.stderr.write(f"{printable(text)}\n")
         sys.stderr.flush()
+
+    def receive(self, event: Event) -> None:
+        """Write what happened to the models; the view has a line for the last error, and a log has none."""
+        match event:
+            case Notice(text):
+                self.say(in_flags(text))
+            case Failed(error=error) if not (self._is_live or isinstance(error, StoppedError)):
+                self.say(in_flags(error.sentences))
 
     def on_end(self, method: str, path: str, code: int) -> None:
         """Note a request that got its response, or whose stream began."""

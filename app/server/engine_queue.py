@@ -141,7 +141,7 @@ class EngineQueue:
 
     def __init__(self, make_engine: EngineFactory, metrics: Metrics, idle: Job | None = None) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._before: Callable[[Event], None] = lambda event: None
+        self._listener: Callable[[Event], None] = lambda event: None
         self.engine: Engine = make_engine(self._emit)
         self.metrics = metrics
         self._idle = idle
@@ -150,9 +150,9 @@ class EngineQueue:
         self._began = 0.0
         self._seconds = 0.0
 
-    def listen_before(self, listener: Callable[[Event], None]) -> None:
-        """Call a listener on the engine's thread until `start`, such as while the models are loaded."""
-        self._before = listener
+    def listen(self, listener: Callable[[Event], None]) -> None:
+        """Give every event to a listener: on the engine's thread until `start`, then on the event loop."""
+        self._listener = listener
 
     def start(self) -> None:
         """Take requests on the running event loop."""
@@ -194,11 +194,12 @@ class EngineQueue:
     def _emit(self, event: Event) -> None:
         loop = self._loop
         if loop is None:
-            self._before(event)
+            self._listener(event)
         elif not loop.is_closed():
             loop.call_soon_threadsafe(self._receive, event)
 
     def _receive(self, event: Event) -> None:
+        self._listener(event)
         if isinstance(event, (Loaded, PairChanged)):
             self.metrics.pair = event.pair
         ticket = self._running

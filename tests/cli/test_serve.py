@@ -17,11 +17,13 @@ from app.cli import main
 from app.cli.options import read_pair
 from app.cli.running_server import RunningServer, announced, server_for
 from app.cli.serve import LiveView
+from app.core.errors import AppError, StoppedError
 from app.core.paths import server_file
 from app.engine.stats import GenerationStats
 from app.models.source import DemoModel
 from app.server.app import bound_socket
 from app.server.engine_queue import Metrics
+from app.worker.events import Failed, Notice
 
 pytestmark = pytest.mark.native
 
@@ -117,6 +119,22 @@ def test_the_view_has_a_line_for_each_number(capsys: pytest.CaptureFixture[str])
     ]
     view.on_end("POST", "/v1/chat/completions", 200)
     assert capsys.readouterr().err.endswith("POST /v1/chat/completions 200\n")
+
+
+def test_a_log_says_what_happened_to_the_models(capsys: pytest.CaptureFixture[str]) -> None:
+    view = LiveView(Metrics(), "http://127.0.0.1:1/v1")
+    capsys.readouterr()
+    for event in (
+        Failed(1, AppError("The engine process crashed: no memory.", "Use a shorter context (⟨model.ctx⟩).")),
+        Failed(2, StoppedError("It was stopped.")),
+        Notice("The models had to be loaded again."),
+    ):
+        view.receive(event)
+
+    assert capsys.readouterr().err.splitlines() == [
+        "The engine process crashed: no memory. Use a shorter context (--ctx).",
+        "The models had to be loaded again.",
+    ]
 
 
 def test_small_writes_do_not_wait_for_the_client() -> None:

@@ -90,7 +90,7 @@ def serve() -> Iterator[Serve]:
                 queue.metrics.pair = event.pair
                 loaded.set()
 
-        queue.listen_before(on_event)
+        queue.listen(on_event)
         queue.engine.load(lambda cancel, progress: pair)
         assert loaded.wait(240)
         listener = bound_socket("127.0.0.1", 0)
