@@ -117,8 +117,18 @@ if sys.platform != "win32":
     def _restore_terminal(modes: list[Any]) -> None:
         import termios
 
-        os.write(2 if os.isatty(2) else 1, _RESET_SCREEN)
+        if not os.isatty(2):
+            # The chat was drawn on stdout, and the question is for its user.
+            os.dup2(1, 2)
+        os.write(2, _RESET_SCREEN)
         termios.tcsetattr(0, termios.TCSAFLUSH, modes)
+
+    def _end_line() -> None:
+        """End what a command was writing on the terminal: an answer, dim reasoning or the status line."""
+        from app.cli.output import obeys_codes
+
+        if streams := [stream for stream in (sys.stdout, sys.stderr) if stream.isatty()]:
+            print("\x1b[0m" if obeys_codes() else "", file=streams[0], flush=True)
 
     def _is_entered() -> bool:
         """Wait for a key; return whether it is enter."""
@@ -150,9 +160,8 @@ if sys.platform != "win32":
         status = ExitStatus(code, written_by(child, log_file(), began))
         call = parse_args(sys.argv[1:])
         message = f"The program {status.how}."
-        if call.name != "chat" and sys.stdout.isatty():
-            # The answer may end in the middle of a line.
-            print()
+        if call.name != "chat":
+            _end_line()
         if call.name == "chat" and modes is not None and _in_foreground():
             _restore_terminal(modes)
             report(AppError(message, f"The conversation is saved. {status.fix}".rstrip()))
@@ -161,7 +170,11 @@ if sys.platform != "win32":
                 _run_again("--isolate", "--continue")
         elif call.name == "serve" and not call.given.get("isolate"):
             report(AppError(message, "The server starts again with --isolate."))
-            _run_again("--isolate")
+            from app.cli.running_server import port_announced_by
+
+            # Clients know the port, also one that the system chose.
+            port = port_announced_by(child) if call.given.get("port") == 0 else 0
+            _run_again("--isolate", *([f"--port={port}"] if port else []))
         else:
             report(AppError(message, status.fix))
         return AppError.exit_code

@@ -16,7 +16,8 @@ from app.compare.measured_pairs import Speeds, save
 from app.compare.race import WARM_UP, RunBegan
 from app.conversations.message import Message
 from app.core.errors import INTERRUPTED, Interrupted, UsageError
-from app.core.paths import benchmarks_dir
+from app.core.log import guarded_stderr
+from app.core.paths import benchmarks_dir, log_file
 from app.core.printable import printable
 from app.engine.events import PromptProgress, Step
 from app.engine.sources import Source
@@ -64,25 +65,29 @@ def with_pair(loader: PairLoader, job: Callable[[RaceSession], int], *, load_mtp
         status.show(f"{LOADING} {share:4.0%}")
         return not cancel()
 
-    try:
-        with cancel_on_interrupt(cancel.set):
-            status.show(LOADING)
-            if warning := _busy_warning():
-                status.say(warning)
+    # A crash is explained from the log.
+    with guarded_stderr(log_file()):
+        try:
+            with cancel_on_interrupt(cancel.set):
                 status.show(LOADING)
-            params = measured_params(loader, load_mtp=load_mtp)
-            pair = NativePair(params, cancel, progress)
-            try:
-                notices = (*map(in_flags, pair.notices), *ignored_flags(pair.info.thinking_support, loader.settings))
-                for notice in notices:
-                    status.say(notice)
-                return job(RaceSession(pair, params, cancel, notices, progress))
-            finally:
-                status.clear()
-                pair.close()
-    except Interrupted:
-        status.say("Stopped.")
-        return INTERRUPTED
+                if warning := _busy_warning():
+                    status.say(warning)
+                    status.show(LOADING)
+                params = measured_params(loader, load_mtp=load_mtp)
+                pair = NativePair(params, cancel, progress)
+                try:
+                    thinking = pair.info.thinking_support
+                    notices = (*map(in_flags, pair.notices), *ignored_flags(thinking, loader.settings))
+                    for notice in notices:
+                        status.say(notice)
+                    return job(RaceSession(pair, params, cancel, notices, progress))
+                finally:
+                    pair.close()
+        except Interrupted:
+            status.say("Stopped.")
+            return INTERRUPTED
+        finally:
+            status.clear()
 
 
 def _busy_warning() -> str | None:

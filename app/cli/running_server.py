@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import sys
 from collections.abc import Iterator
@@ -59,7 +60,7 @@ def announced(server: RunningServer) -> Iterator[None]:
     file = server_file()
     # A full disk costs only this convenience.
     with suppress(OSError):
-        atomic.write_json(file, {"format": _STATE_FORMAT, **asdict(server)})
+        atomic.write_json(file, {"format": _STATE_FORMAT, "process": os.getpid(), **asdict(server)})
     try:
         yield
     finally:
@@ -75,6 +76,14 @@ def _read() -> RunningServer | None:
         _STATE_FORMAT,
         lambda raw: RunningServer(*(str(raw[name]) for name in RunningServer.__dataclass_fields__)),
     )
+
+
+def port_announced_by(process: int) -> int:
+    """Return the port of the server that a process announced last; 0 if there is none."""
+    found = atomic.read_json(
+        server_file(), _STATE_FORMAT, lambda raw: urlsplit(raw["url"]).port if raw.get("process") == process else None
+    )
+    return found or 0
 
 
 def server_for(loader: PairLoader, given: Given) -> RunningServer | None:

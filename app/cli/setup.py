@@ -19,6 +19,8 @@ from app.core.errors import (
     UsageError,
 )
 from app.core.fixes import command, quoted
+from app.core.log import guarded_stderr
+from app.core.paths import log_file
 from app.core.printable import printable
 from app.core.units import gigabytes
 from app.hardware.recommend import Fit, Proposal, every_pair, propose, weigh, why
@@ -271,7 +273,9 @@ def _install(prepared: Prepared, options: _Options) -> tuple[SetUp, str]:
             status.show("Loading, measuring and trying the pair")
             try:
                 loader = pair_loader(settings_of(pair.pair, pair).resolved(), pair.pair, pair)
-                line = trial(loader, task.is_cancelled)
+                # A crash is explained from the log.
+                with guarded_stderr(log_file()):
+                    line = trial(loader, task.is_cancelled)
             except AppError as failure:
                 error = error_in_flags(failure)
                 opens, removes = command(["tandem", "--pair", name]), command(["tandem", "pairs", "remove", name])

@@ -40,12 +40,12 @@ def start() -> Iterator[Start]:
     """Return a function that starts the program with a command of its own in place of the named one."""
     started: list[subprocess.Popen[str]] = []
 
-    def begin(body: str, *words: str) -> subprocess.Popen[str]:
+    def begin(body: str, *words: str, stderr: int = subprocess.PIPE) -> subprocess.Popen[str]:
         code = _PROGRAM.format(body=indent(body, "    "))
         root = str(Path(__file__).parents[2])
         command = [sys.executable, "-c", code, *words]
         pipe = subprocess.PIPE
-        started.append(subprocess.Popen(command, cwd=root, stdin=pipe, stdout=pipe, stderr=pipe, text=True))
+        started.append(subprocess.Popen(command, cwd=root, stdin=pipe, stdout=pipe, stderr=stderr, text=True))
         return started[-1]
 
     yield begin
@@ -75,6 +75,20 @@ def test_a_crash_in_an_answer_is_explained_from_the_log(start: Start) -> None:
     )
 
 
+def test_the_sentence_has_a_line_of_its_own_on_a_terminal(start: Start) -> None:
+    body = "sys.stderr.write('Loading the models  40%\\x1b[2m')\nsys.stderr.flush()\nos.abort()"
+    terminal, theirs = os.openpty()
+    process = start(body, "run", "hi", stderr=theirs)
+    os.close(theirs)
+    with os.fdopen(terminal, "rb", buffering=0) as screen:
+        shown = b""
+        while b"crashed" not in shown:
+            shown += screen.read(4096)
+    process.wait(240)
+
+    assert b"40%\x1b[2m\x1b[0m\r\ntandem: The program crashed (SIGABRT)" in shown
+
+
 def test_an_earlier_crash_in_the_log_is_not_the_reason(start: Start) -> None:
     _ended(start(_CRASH.format(output=_OUT_OF_MEMORY, signal="SIGABRT"), "run", "hi"))
 
@@ -91,6 +105,17 @@ def test_a_server_starts_again_with_its_models_isolated(start: Start) -> None:
 
     assert (code, output) == (0, "8123\n")
     assert errors == "tandem: The program crashed (SIGSEGV). The server starts again with --isolate."
+
+
+def test_a_server_keeps_the_port_that_the_system_chose(start: Start) -> None:
+    announce = (
+        "from app.cli.running_server import RunningServer, announced\n"
+        "with announced(RunningServer('http://127.0.0.1:8123/v1', '', '')):\n"
+    )
+    crash = indent(announce + indent(_CRASH.format(output=b"", signal="SIGSEGV"), "    "), "    ")
+    body = f"if 'isolate' not in given:\n{crash}\nprint(given['port'])"
+
+    assert _ended(start(body, "serve", "--port", "0"))[:2] == (0, "8123\n")
 
 
 def test_a_server_that_crashes_with_isolated_models_ends(start: Start) -> None:
