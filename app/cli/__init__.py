@@ -27,7 +27,7 @@ _EXIT_STATUS_INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; return the exit code. Without arguments, it takes the process's own."""
+    """Run one command and return the exit code; by default, the command line of this process."""
     try:
         from app.cli import streams
         from app.core.errors import AppError, Interrupted
@@ -80,7 +80,6 @@ def _run(argv: Sequence[str] | None) -> int:
 
 
 def _report(error: AppError) -> None:
-    """Print an error and its hint on stderr; files, servers and models may have supplied the text."""
     from textwrap import indent
 
     from app.cli.output import HANG, for_reading, status

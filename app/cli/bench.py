@@ -48,7 +48,7 @@ from app.settings.layers import automatic
 from app.worker.pair_loader import PairLoader
 
 _CARDS = {".md": markdown, ".svg": svg}
-"""Files of a share card by suffix."""
+"""Functions that write a share card, by file suffix."""
 
 
 def bench(
@@ -64,7 +64,7 @@ def bench(
     as_json: bool = False,
     **given: Any,
 ) -> int:
-    """Run the suite; returns the exit code."""
+    """Run the suite; return the exit code."""
     loader = read_pair(given, modes=("auto", "fixed"), use_recommended=False)
     sides = sides_of(automatic(loader.settings), fixed_params(loader, fixed, given))
     plan = read_plan(loader, sides, prompts, kinds, repeat, quick=quick)
@@ -81,7 +81,7 @@ def bench(
 def read_plan(
     loader: PairLoader, sides: Sequence[Side], file: Path | None, kinds: str | None, repeat: int | None, *, quick: bool
 ) -> BenchmarkPlan:
-    """Read and check the prompts before anything is loaded. Raises UsageError."""
+    """Read and check the prompts before loading a model. Raises UsageError."""
     named: Sequence[str] | None = [kind.strip() for kind in kinds.split(",")] if kinds is not None else None
     if quick and named is None and file is None:
         named = QUICK_KINDS
@@ -114,7 +114,6 @@ class _Benchmark:
         self._facts = measured_on(session, plan.request, automatic(loader.settings))
 
     def run(self) -> int:
-        """Race on every prompt; returns the exit code."""
         pair, plan = self._session.pair, self._plan
         check_sides(pair, plan.sides)
         self._announce()
@@ -169,13 +168,13 @@ class _Benchmark:
             status.say(" ".join(ends))
 
     def _report(self, results: Results, early: str) -> None:
-        """Print the verdict and its table; `early` says that the run is incomplete."""
+        """Print the verdict and its table; `early` says why the run is incomplete."""
         plan, facts, title = self._plan, self._facts, pair_title(self._session.pair.info)
         table = plan.rows(results)
         busy = busy_programs(chain.from_iterable(results.values()))
         notes = [note for note in (early, busy) if note]
         by_kind = {row.kind: speeds(row.measured) for row in table}
-        # The speed of half a suite is not that of a whole one.
+        # The speed of half a suite does not compare with that of a whole suite.
         notes += [] if early else save_result(facts, by_kind, is_busy=bool(busy))
         n = max(1, plan.n_whole(results))
         runs = f"{plan.request.max_tokens} tokens at most, {counted(n, 'alternating run')}"
@@ -200,7 +199,7 @@ class _Benchmark:
 
 
 def verdict_lines(results: Results, table: Sequence[ResultRow]) -> list[str]:
-    """Return the verdict on every side, automatic drafting first."""
+    """Return the verdict on every side, with automatic drafting first."""
     *kinds, whole = table
     plain, *others = whole.measured
     lines = []

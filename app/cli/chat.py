@@ -53,11 +53,11 @@ if TYPE_CHECKING:
     from app.ui.models.service import PairService
 
 _CLOSE_S = 5.0
-"""Time to store the state of the conversation and to free the models; a native call may never return."""
+"""Limit for storing the conversation and freeing the models; a native call may never return."""
 
 
 def chat(*, continues: bool = False, **given: Any) -> int:
-    """Open the chat; see the module."""
+    """Open the full-screen chat."""
     pair, files, first_run = first_pair(given)
     settings = settings_of(pair, files, read_flags(given))
     opener = Opener(settings, pair, files, read_process(given), is_asked_for=not first_run)
@@ -67,7 +67,7 @@ def chat(*, continues: bool = False, **given: Any) -> int:
             "The chat needs a terminal, and this is not one.",
             'For one answer in a pipe: tandem run "Why is the sky blue?"',
         )
-    # Until the first frame; the app enables it again.
+    # The app enables it again after the first frame.
     gc.disable()
     from app.ui.app import TandemApp
     from app.ui.terminal.driver import install_driver
@@ -90,7 +90,7 @@ def chat(*, continues: bool = False, **given: Any) -> int:
         return ToolUse(hosts[0], lambda: read_servers(mcp_file()), Permissions(allowed_tools_file()))
 
     tuning = Tuning(opener.live, opener.again, opener.option)
-    # A pair that the command line names stays open, and a first run chooses one.
+    # A pair named on the command line stays open; on a first run, the user chooses a pair.
     if not (first_run or is_chosen(given)):
         tuning = replace(tuning, written_by=opener.written_by)
     app = TandemApp(
@@ -174,12 +174,12 @@ def _pairs(opener: Opener, session: Callable[[], Session]) -> PairService:
 
 
 def _model_name(model: ModelOnDisk) -> str:
-    """Return the name that answers store for a model; another one if only its header names it."""
+    """Return the name of a model in stored answers, unless its header names it differently."""
     return f"{known_as(model.path.name, '')} {quantization(model.path.name)}"
 
 
 class Opener:
-    """Opens pairs with the current settings; unless the user asked for it, the first pair is a placeholder."""
+    """Opens pairs with the current settings; the first pair is a placeholder until the user asks for a pair."""
 
     def __init__(
         self, live: LiveSettings, pair: Pair, files: SetUp | None, process: ProcessOptions, *, is_asked_for: bool = True
@@ -192,11 +192,11 @@ class Opener:
 
     @property
     def current(self) -> Pair | None:
-        """Return the requested pair; None before any request."""
+        """Return the requested pair, if any."""
         return self._pair if self._is_asked_for else None
 
     def open(self, pair: Pair, files: SetUp | None) -> LoadRequest:
-        """Switch to another pair; the one before stays if the settings contradict it."""
+        """Switch to another pair; keep the current pair if the settings contradict the new one."""
         before = self._pair, self._files, self.live.pair, self.live.model
         self._pair, self._files = pair, files
         try:
@@ -210,33 +210,32 @@ class Opener:
         return request
 
     def again(self) -> LoadRequest:
-        """Return the same pair with the current settings. Raises UsageError."""
+        """Load the same pair again with the current settings. Raises UsageError."""
         loader = pair_loader(self.live.resolved(), self._pair, self._files, self.process)
         self.live.loading()
         return LoadRequest(loader, loader.pair.title)
 
     def written_by(self, models: Mapping[str, object]) -> LoadRequest | None:
-        """Open the pair whose models have these names, by role; None if its target is open or no pair has them."""
+        """Open the pair whose models have these names, by role; None if its target is open or no pair matches."""
         if self._files is not None and _model_name(self._files.target) == models.get("target"):
             return None
         known = [each for each in registry().read().pairs.values() if each.is_here]
         named = [each for each in known if _model_name(each.target) == models.get("target")]
         drafted = [each for each in named if each.draft and _model_name(each.draft) == models.get("draft")]
-        # The settings may contradict it.
         with suppress(UsageError):
             for found in (drafted or named)[:1]:
                 return self.open(found.pair, found)
         return None
 
     def with_offer(self, offer: Offer) -> PairLoader:
-        """Return what loads the pair of an offer with its settings."""
+        """Return a loader for the pair of an offer with its settings."""
         pair, files = self._pair_of(offer)
         model = self.live.model if pair is self._pair else of_file(pair, files)
         settings = self.live.given(offer.settings, of_entry(pair), model)
         return pair_loader(settings, pair, files, self.process)
 
     def take(self, offer: Offer) -> LoadRequest:
-        """Keep the settings of an offer for every later pair, and open the pair."""
+        """Apply the settings of an offer to every later pair, and open its pair."""
         self.with_offer(offer)
         pair, files = self._pair_of(offer)
         self.live.give(offer.settings)
@@ -246,7 +245,7 @@ class Opener:
         return pair_by_name(offer.pair) if offer.pair is not None else (self._pair, self._files)
 
     def option(self, offer: Offer) -> FitOption:
-        """Return an offer as a choice of the chat."""
+        """Return an offer as an option of the chat."""
         try:
             loader = self.with_offer(offer) if offer.settings or offer.pair is not None else None
         except AppError:

@@ -35,7 +35,7 @@ class Call:
 
 
 class FilePath(click.ParamType[Path]):
-    """A file name that is not empty; "-" only where a stream will do."""
+    """A file name that is not empty; "-" is accepted only where a stream works."""
 
     name = "file"
 
@@ -64,7 +64,7 @@ class WholeNumber(click.IntRange):
 
 
 class Option(click.Option):
-    """An option in a section of --help-all; a rare one is listed only there, and aliases nowhere."""
+    """An option in a section of --help-all; rare options appear only there, and aliases nowhere."""
 
     def __init__(
         self, *names: str, section: str = OPTIONS, rare: bool = False, aliases: Sequence[str] = (), **more: Any
@@ -88,8 +88,7 @@ class Command(click.Command):
     """A command that returns its call.
 
     Args:
-        function: See `Call`; by default, the name is that of the module and the function. It is imported when the
-            command runs.
+        function: See `Call`; imported when the command runs. By default, the module and function of the command's name.
         notes: Sentences of the long help.
     """
 
@@ -117,7 +116,7 @@ class Command(click.Command):
         self._notes = notes
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Return the call with what was given."""
+        """Return the call with the given options."""
         given = {
             name: value
             for name, value in ctx.params.items()
@@ -155,11 +154,7 @@ class Command(click.Command):
 
 
 class Group(Command):
-    """A command with commands below it, one of which is the default; options before a command belong to it.
-
-    Args:
-        noun: Names the functions of its commands, such as `list_pairs` in the module `pairs` for "list".
-    """
+    """A command with subcommands, one of which is the default; options before a subcommand belong to it."""
 
     allow_extra_args = True
     allow_interspersed_args = False
@@ -187,14 +182,14 @@ class Group(Command):
         return [*super().collect_usage_pieces(ctx), "[COMMAND]"]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Keep the options before a command for that command."""
+        """Save the options before a subcommand for that subcommand."""
         given = list(args)
         rest = super().parse_args(ctx, args)
         ctx.meta[_BEFORE] = given[: len(given) - len(rest)]
         return rest
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Return the call of the command, or of the default one."""
+        """Return the call of the subcommand, or of the default."""
         name, *rest = ctx.args or [self._default]
         if name not in self.commands:
             raise click.NoSuchCommand(name, possibilities=self.commands, ctx=ctx)

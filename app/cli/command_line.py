@@ -14,12 +14,12 @@ from app.cli.setting_flags import ANSWER_TABLES, PAIR_TABLES, SEED, setting_opti
 COMPARE_TOKENS, BENCH_TOKENS, QUICK_TOKENS = 256, 128, 48
 REPEAT = 3
 KINDS = ("code", "edit", "prose", "chat", "extraction", "structured", "reasoning", "translation")
-"""Kinds of text of the built-in suite; not read from it, since --help must be fast."""
+"""Kinds of text of the built-in suite; repeated here because --help must not read the suite."""
 QUICK_KINDS = ("code", "edit", "prose", "chat")
 
 
 def parse_args(argv: Sequence[str] | None = None) -> Call:
-    """Read a command line; raises as `app.cli.command.parse`."""
+    """Read a command line; see `app.cli.command.parse` for errors."""
     return parse(ROOT, sys.argv[1:] if argv is None else argv)
 
 
@@ -61,7 +61,7 @@ _CHAT_OPTIONS = [*_PAIR_FLAGS, *setting_options(ANSWER_TABLES, calls_tools=True)
 
 
 def _in_one(_context: object, _argument: object, words: Sequence[str]) -> str | None:
-    """Return a prompt in several words as one; a pipe is read with or without "-" behind them."""
+    """Join the words of a prompt; a pipe is read with or without "-" after them."""
     return " ".join(word for word in words if word != "-") or ("-" if words else None)
 
 

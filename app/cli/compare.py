@@ -44,7 +44,7 @@ def compare(
     as_json: bool = False,
     **given: Any,
 ) -> int:
-    """Race on one prompt; returns the exit code."""
+    """Race on one prompt; return the exit code."""
     loader = read_pair(given, modes=("auto", "fixed"))
     request = answer_request(loader, COMPARE_TOKENS, Message(Role.USER, _read_prompt(prompt)))
     job = CompareJob(request, sides_of(automatic(loader.settings), fixed_params(loader, fixed, given)), repeat)

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from app.models.resolve import ResolvedModel
 
 LABEL = 8
-"""Columns of a line's label."""
+"""Width of a line's label."""
 
 
 def check_lines(check: PairCheck, *more: str, n_ctx: int = DEFAULT_CONTEXT, problems: bool = True) -> list[str]:
-    """Return the result of a check as lines with a memory estimate for a context, and `more` at the end."""
+    """Return the result of a check as lines with a memory estimate for a context; append `more`."""
     lines = [_model_line("target", check.target)]
     if check.draft is not None:
         lines.append(_model_line("draft", check.draft))
@@ -30,7 +30,7 @@ def check_lines(check: PairCheck, *more: str, n_ctx: int = DEFAULT_CONTEXT, prob
             lines.append("device  the target's: these draft layers share tensors with it")
     elif check.draft_name:
         lines.append(f"draft   {check.draft_name}")
-    # The recommendations of a draft do not matter: only the target is sampled from.
+    # Tandem samples only from the target, so the draft's recommended sampling is not shown.
     if check.target.recommended:
         lines.append(f"makers  recommend {in_one_line(check.target.recommended)}")
     n_ctx = check.context(n_ctx)
@@ -45,7 +45,7 @@ def check_lines(check: PairCheck, *more: str, n_ctx: int = DEFAULT_CONTEXT, prob
 
 
 def projector_lines(projector: ResolvedModel | None) -> list[str]:
-    """Return the line about the file that encodes pictures, if there is one."""
+    """Return the line about the projector, if any."""
     if projector is None:
         return []
     return [f"vision  {printable(projector.files[0].path)}, {gigabytes(projector.size)}"]
@@ -63,13 +63,13 @@ def _model_line(role: str, model: ModelFacts) -> str:
 
 
 def parameters(n: int) -> str:
-    """Return a parameter count such as "1.5B parameters"; "" for 0, which means unknown."""
+    """Return a parameter count such as "1.5B parameters", if it is known."""
     if not n:
         return ""
     return f"{n / 1e9:.1f}B parameters" if n >= 1e9 else f"{n / 1e6:.0f}M parameters"
 
 
 def current_file_offered(error: FileChangedError, name: str) -> FileChangedError:
-    """Return the error for a pair, with the command that uses what the repository holds now."""
+    """Return the error for a pair, with the command that uses the repository's current file."""
     fix = command(["tandem", "setup", name, "--latest"])
     return FileChangedError(error.message, f"To use the current file, without a checksum: {fix}")

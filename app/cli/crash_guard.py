@@ -23,7 +23,7 @@ _RESET_SCREEN = (
     b"\x1b[?2026l\x1b[<u\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?1016l\x1b[?2004l\x1b[?2048l\x1b[?1004l"
     b"\x1b[?7h\x1b[?1049l\x1b[?25h\x1b[0m"
 )
-"""Undoes what Textual's driver turns on: keyboard, mouse, paste and focus reports, alternate screen, hidden cursor."""
+"""Reset what Textual's driver enables: keyboard, mouse, paste and focus reports, alternate screen, hidden cursor."""
 _ENTER = (b"\r", b"\n")
 _LEAVE = (b"q", b"\x04", b"")
 
@@ -33,7 +33,7 @@ if sys.platform != "win32":
     def guard(report: Callable[[AppError], None]) -> int | None:
         """Fork; return None in the child, which runs the program, and in the parent the exit code after a crash.
 
-        The parent ends when the child has ended in another way. `report` prints an error.
+        The parent exits with the child if the child did not crash. `report` prints an error.
         """
         import signal
 
@@ -55,7 +55,7 @@ if sys.platform != "win32":
         code = _wait(child, watched)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         if code >= 0:
-            # This process has written nothing. Ending its interpreter would take as long as starting one.
+            # This process has written nothing; shutting down its interpreter would take as long as starting it.
             os._exit(code)
         from app.core.program import ExitStatus
 
@@ -66,10 +66,10 @@ if sys.platform != "win32":
         return _explain(child, code, modes, report, began)
 
     def _end_with_parent(read_end: int) -> None:
-        """End the program when its parent is killed: a shell would take the terminal back."""
+        """End the program when its parent is killed; otherwise a shell would take over the terminal."""
         import signal
 
-        # The parent writes nothing, so this returns when it is gone.
+        # The parent writes nothing, so this returns when the parent is gone.
         os.read(read_end, 1)
         os.kill(os.getpid(), signal.SIGTERM)
 
@@ -91,7 +91,7 @@ if sys.platform != "win32":
                 os.kill(child, number)
 
     def _next_signal(watched: tuple[Signals, ...]) -> tuple[int, bool]:
-        """Wait for a signal; return whether a terminal sent it, which signals the child too."""
+        """Wait for a signal; return whether a terminal sent it, and thus sent it to the child too."""
         import signal
 
         if sys.platform == "linux":
@@ -106,7 +106,6 @@ if sys.platform != "win32":
             return False
 
     def _terminal_modes() -> list[Any] | None:
-        """Return the modes of the terminal on stdin; None if it is none."""
         import termios
 
         try:
@@ -131,14 +130,13 @@ if sys.platform != "win32":
             print("\x1b[0m" if obeys_codes() else "", file=streams[0], flush=True)
 
     def _is_entered() -> bool:
-        """Wait for a key; return whether it is enter."""
         import termios
         import tty
 
         modes = termios.tcgetattr(0)
         tty.setcbreak(0)
         try:
-            # Late reports of the mouse are neither.
+            # Late mouse reports are no key presses.
             while (key := os.read(0, 1)) not in (*_ENTER, *_LEAVE):
                 pass
         except OSError:
@@ -150,7 +148,7 @@ if sys.platform != "win32":
     def _explain(
         child: int, code: int, modes: list[Any] | None, report: Callable[[AppError], None], began: float
     ) -> int:
-        """Say why the program crashed; open the chat again if the user wants it, and start the server again."""
+        """Explain the crash; offer to open the chat again, or restart the server."""
         from app.cli.command_line import parse_args
         from app.core.errors import AppError
         from app.core.log import written_by
@@ -180,6 +178,6 @@ if sys.platform != "win32":
         return AppError.exit_code
 
     def _run_again(*flags: str) -> None:
-        """Replace this process by a new start of the program with more flags."""
+        """Replace this process by a new start of the program with additional flags."""
         new = [flag for flag in flags if flag not in sys.argv]
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:], *new])

@@ -1,4 +1,4 @@
-"""`tandem doctor`: machine, llama.cpp, pair and files, what is wrong with them, and the commands that fix it."""
+"""`tandem doctor`: check machine, llama.cpp, pair and files, and show the commands that fix problems."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ _HIDING_VARIABLES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBL
 
 
 def doctor(named: str | None = None, *, as_json: bool = False, **given: Any) -> int:
-    """Run all checks and print them; return 1 if there is a problem, else 0."""
-    # Imports take a moment, too.
+    """Run and print all checks; return 1 if there is a problem, else 0."""
+    # The status appears before the imports, which take a moment.
     status.show(LOOKING)
     asked = checked_options(named, given)
     from app.cli.doctor_checks import check_pair, hub_section, own_files
@@ -83,7 +83,7 @@ def _rows(check: Check, columns: int, *, color: bool) -> list[str]:
 
 
 def checked_options(named: str | None, given: Given) -> Given:
-    """Return the options with the pair of the argument. Raises UsageError; wrong files are what doctor reports."""
+    """Return the options with the named pair. Raises UsageError; doctor itself reports wrong files."""
     from app.cli.options import is_chosen, read_process
     from app.cli.setting_flags import read_flags
     from app.worker.known_pairs import named_pair
@@ -157,7 +157,7 @@ def _library(ram_available: int) -> tuple[BuildInfo | None, tuple[Device, ...], 
 
 
 def _worded(value: Any) -> Any:
-    """Return a JSON value whose texts have flags and commands for fixes."""
+    """Replace the fixes in a JSON value by flags and commands."""
     if isinstance(value, dict):
         return {key: _worded(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
@@ -166,7 +166,7 @@ def _worded(value: Any) -> Any:
 
 
 def json_of(facts: Facts, sections: Sequence[Section], pair: PairReport) -> dict[str, Any]:
-    """Return everything as one JSON value."""
+    """Return the whole report as one JSON value."""
     from app.hardware.checks import summary, worst
 
     return {

@@ -115,7 +115,7 @@ def _of_situation(
 
 
 def _report(name: str, title: str, why: str, checks: Sequence[Check] = (), **facts: Any) -> PairReport:
-    """Return a report with one section, and the facts that are known."""
+    """Return a report with one section and the known facts."""
     shown = f"{name}: {title}" if title != name else name
     section = Section("the pair", (Check("ok", "pair", f"{shown} ({why})"), *checks))
     unknown = {"models": [], "needs": [], "measured": False, "trouble": None, "offers": [], "target_source": ""}
@@ -124,7 +124,7 @@ def _report(name: str, title: str, why: str, checks: Sequence[Check] = (), **fac
 
 
 def _chosen_pair(given: Given) -> tuple[str, str, bool]:
-    """Return the name of the pair, why it is this one, and whether the user chose it."""
+    """Return the name of the pair, why it was chosen, and whether the user chose it."""
     if is_chosen(given):
         return given.get("pair", "files"), "as named", True
     try:
@@ -141,7 +141,7 @@ def _chosen_pair(given: Given) -> tuple[str, str, bool]:
 
 
 def own_files() -> Section:
-    """Check each file, whether it exists or not."""
+    """Check each of Tandem's files, whether it exists or not."""
     checks: list[Check] = []
     files = {"models.toml": _catalog, "pairs.toml": _pairs, "chats": _conversations, "caches": _states}
     for label, check in files.items():
@@ -209,11 +209,11 @@ def _unused() -> list[Check]:
     try:
         left = registry().read().unused
     except CatalogError:
-        # The check of pairs.toml reports it.
+        # The check of pairs.toml reports a broken file.
         return []
     if not left:
         return []
-    # Two names may lead to one content.
+    # Two names may link to the same content.
     n_bytes = sum({resolved(path): size for path, size in left.items()}.values())
     text = f"{gigabytes(n_bytes)} downloaded, used by no pair"
     return [Check("warning", "unused", text, ("Delete unused files:", "  tandem pairs remove --unused"))]

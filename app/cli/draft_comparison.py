@@ -1,4 +1,4 @@
-"""Measure several drafts for one target; and how a measurement is followed on the terminal."""
+"""Compare several drafts of one target, and show the progress of a measurement on the terminal."""
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
@@ -38,7 +38,7 @@ _DRAFT_LEGEND = (
     "token; the speedup is expected at the best constant draft length."
 )
 _SAMPLE_TOKENS = 64
-"""Tokens of each sample answer."""
+"""Length of each sample answer in tokens."""
 
 T = TypeVar("T")
 
@@ -73,12 +73,12 @@ def measure_costs(session: RaceSession, budget_ns: int, passes: int) -> CostMode
 
 
 def compare_drafts(given: Given, drafts: Sequence[str], prompts: Path | None = None, *, as_json: bool) -> int:
-    """Measure drafts one after the other for a target that is loaded once; returns the exit code.
+    """Compare drafts of a target that is loaded once; return the exit code.
 
-    The MTP layer of the target is one of them.
+    The target's own MTP layer is compared too.
     """
     paths = [open_model_file(file_here(parse_source(draft))).path for draft in dict.fromkeys(drafts)]
-    # Memory is planned for the largest.
+    # Plan memory for the largest draft.
     paths.sort(key=lambda path: -path.stat().st_size)
     if "target" in given:
         target = file_here(parse_source(given["target"]))
@@ -100,7 +100,7 @@ def compare_drafts(given: Given, drafts: Sequence[str], prompts: Path | None = N
 
 
 def _compare_drafts(session: RaceSession, paths: Sequence[Path | None], texts: Sequence[str], *, as_json: bool) -> int:
-    """Measure drafts, None for the target's MTP layer; the first one is loaded already."""
+    """Measure drafts, None for the target's MTP layer; the first draft is already loaded."""
     pair = session.pair
     status.say(f"Measuring {counted(len(paths), 'draft')} for {pair.info.target.file}; Ctrl+C stops.")
     samples = follow(session, write_samples(pair, texts, _SAMPLE_TOKENS, session.cancel), "Writing sample text")
@@ -114,10 +114,10 @@ def _compare_drafts(session: RaceSession, paths: Sequence[Path | None], texts: S
             for notice in pair.notices[n_notices:]:
                 status.say(f"{name}: {notice}")
         drafter = pair.drafter
-        # In place of a first draft that was refused, the MTP layer is loaded.
+        # If the first draft was refused, the MTP layer is loaded instead.
         if drafter is None or pair.info.draft is None or bool(pair.info.draft.file) != bool(path):
             continue
-        # Later ones only need the cost of the draft model; the target's is known.
+        # The target's costs are known now; measure only the draft model.
         costs = measure_costs(
             session, BUDGET_NS if curve is None else _DRAFT_BUDGET_NS, TIMING_PASSES if curve is None else 1
         )
@@ -152,7 +152,7 @@ def _compare_drafts(session: RaceSession, paths: Sequence[Path | None], texts: S
 
 
 def draft_lines(rows: Sequence[Mapping[str, Any]], n_tokens: int) -> list[str]:
-    """Return a table of drafts, the best first, and a sentence about the winner."""
+    """Return a table of drafts, best first, and a sentence about the winner."""
     cells = [("draft", "size", "acceptance", "KL divergence", "cost", "speedup", "draft length")]
     for row in rows:
         speedup, length = row["expected_speedup"], row["draft_length"]

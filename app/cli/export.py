@@ -95,7 +95,7 @@ def _exported(store: Store, which: str | None, form: str, *, everything: bool) -
 
 
 def _choose(known: Sequence[Summary], which: str | None) -> Summary:
-    """Return the conversation of that number or title. Raises UsageError for none or several."""
+    """Return the conversation with that number or title. Raises UsageError if none or several match."""
     if which is None:
         return max(known, key=lambda summary: (summary.updated, summary.id))
     found, how = [summary for summary in known if str(summary.id) == which], "are called"
@@ -111,7 +111,6 @@ def _choose(known: Sequence[Summary], which: str | None) -> Summary:
 
 
 def _open() -> Store:
-    """Open the store; report a damaged file that was set aside."""
     store = Store(conversations_file())
     if store.notice:
         print(f"tandem: {store.notice}", file=sys.stderr)
@@ -119,7 +118,7 @@ def _open() -> Store:
 
 
 def _write(output: Path, text: str, *, force: bool) -> None:
-    """Write the whole file or nothing; never overwrite without --force."""
+    """Write the whole file or nothing; overwrite only with --force."""
     try:
         (atomic.write if force else atomic.create)(output, text.encode())
     except FileExistsError as error:
@@ -129,7 +128,7 @@ def _write(output: Path, text: str, *, force: bool) -> None:
 
 
 def import_(files: Sequence[Path]) -> int:
-    """Add the conversations of files and folders to the store; skip those that are there already."""
+    """Import conversations from files and folders; skip those that are already stored."""
     found_files = [file for given in files for file in importable(given)]
     n, n_new, failed = 0, 0, []
     for file in found_files:
@@ -147,12 +146,12 @@ def import_(files: Sequence[Path]) -> int:
     if len(failed) == len(found_files):
         raise AppError("No file was imported.", "Name files with conversations: tandem import --help")
     print(f"{counted(n, 'conversation')}, {n_new:,} new")
-    # A folder may hold other files too.
+    # A folder may also hold unrelated files.
     return int(any(file in files for file in failed))
 
 
 def _stored(store: Store, conversations: Sequence[StoredConversation]) -> tuple[int, int]:
-    """Store new conversations and list all; return how many there are and how many are new."""
+    """Store new conversations; return the number of conversations and of new conversations, for printing."""
     known = store.duplicates(conversations)
     new = [conversation for conversation, there in zip(conversations, known, strict=True) if there is None]
     inserted = iter(store.insert(new))

@@ -18,9 +18,9 @@ _APPEARANCE_GROUPS = ("appearance", "keys")
 
 
 def read_pair(given: Given, modes: Sequence[str] = MODES, *, use_recommended: bool = True) -> PairLoader:
-    """Put flags, a preset, the settings file and what the target's file recommends over the chosen pair.
+    """Combine flags, preset, settings file and the target's recommended sampling for the chosen pair.
 
-    Automatic drafting replaces a mode that the command lacks, unless a flag asked for it.
+    If a command does not support the drafting mode, it uses automatic drafting, unless a flag asked for the mode.
     """
     pair, files = choose_pair(given)
     flags = read_flags(given)
@@ -41,7 +41,7 @@ def is_chosen(given: Given) -> bool:
 
 
 def choose_pair(given: Given) -> tuple[Pair, SetUp | None]:
-    """Return the pair that options name, else the default, and its files if it was set up."""
+    """Return the pair that options name, else the default pair, and its files if it was set up."""
     if "target" not in given and "draft" not in given:
         if given.get("pair") == "":
             raise UsageError("--pair is empty.", "Name a pair, or leave it out for the default.")
@@ -54,7 +54,7 @@ def choose_pair(given: Given) -> tuple[Pair, SetUp | None]:
 
 
 def _refuse_problems(live: LiveSettings) -> None:
-    """Raise an error for a wrong settings file; wrong colors and keys do not matter to a command."""
+    """Raise an error for a wrong settings file; commands ignore wrong colors and keys."""
     if live.content.unreadable:
         raise SettingsError(live.content.unreadable, "Fix it, or move it away.")
     wrong = [one for one in live.content.problems if not one.name.startswith(_APPEARANCE_GROUPS)]

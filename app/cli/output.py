@@ -39,10 +39,10 @@ def print_result(value: object, lines: Iterable[str], *, as_json: bool, hang: in
 
 
 def obeys_codes() -> bool:
-    """Return whether the terminal supports control codes."""
+    """Return whether the terminal supports escape sequences."""
     if os.environ.get("TERM") == "dumb":
         return False
-    # The older console of Windows shows them as text; the terminals there that obey them set a variable.
+    # The older Windows console prints them as text; newer terminals on Windows set a variable.
     return sys.platform != "win32" or any(map(os.environ.get, _ON_WINDOWS))
 
 
@@ -83,9 +83,9 @@ class TerminalLine:
         return sys.stderr.isatty() and obeys_codes()
 
     def show(self, text: str) -> None:
-        """Replace the line, on a terminal only."""
+        """Replace the line if stderr is a terminal."""
         if self.is_live and text != self._shown:
-            # A line that wraps could not be taken back.
+            # A wrapped line could not be erased.
             width = shutil.get_terminal_size().columns - 1
             sys.stderr.write(_CLEAR_LINE + printable(text)[:width])
             sys.stderr.flush()
@@ -98,7 +98,7 @@ class TerminalLine:
         self._shown = ""
 
     def say(self, text: str, hang: int = 0) -> None:
-        """Write a line that stays; indent its continuation lines by `hang` columns."""
+        """Print a permanent line; indent its continuation lines by `hang` columns."""
         self.clear()
         sys.stderr.write(for_reading(printable(text), sys.stderr, hang) + "\n")
         sys.stderr.flush()
@@ -109,7 +109,7 @@ class TerminalLine:
         return sys.stderr.isatty() and sys.stdin.isatty()
 
     def ask(self, question: str) -> str | None:
-        """Ask on stderr, since stdout may be a file; return the reply in lower case, None after Ctrl+D."""
+        """Ask on stderr, since stdout may be a file; return the reply in lower case, or None after Ctrl+D."""
         self.clear()
         sys.stderr.write(question)
         sys.stderr.flush()
@@ -124,7 +124,7 @@ status = TerminalLine()
 
 
 class AnswerPrinter:
-    """Streams an answer to one stream and the model's reasoning to the other, or prints it as JSON at its end.
+    """Streams an answer to one stream and the reasoning to another, or prints both as JSON at the end.
 
     Args:
         prefill: Text that the answer begins with.
@@ -144,7 +144,7 @@ class AnswerPrinter:
         self._answered = False
 
     def print(self, segments: Sequence[Segment]) -> None:
-        """Write what can be shown now."""
+        """Print the text that can be shown now."""
         if self._as_json:
             return
         status.clear()
@@ -170,22 +170,22 @@ class AnswerPrinter:
 
     @property
     def holds_line(self) -> bool:
-        """Return whether the terminal's cursor is in an unfinished line of text."""
+        """Return whether the cursor of a terminal is in an unfinished line."""
         return self._current is not None and self._current.isatty() and self._last != "\n"
 
     def break_line(self) -> None:
-        """End an unfinished line of a terminal or of the reasoning, so that a message gets its own line."""
+        """End an unfinished line on a terminal or of the reasoning, so that a message gets its own line."""
         if self.holds_line or self._current is self._reasoning:
             self.end_line()
 
     def end_line(self) -> None:
-        """End an unfinished line, also of a file."""
+        """End an unfinished line, on a terminal or in a file."""
         if self._current is not None and self._last != "\n":
             self._write(self._current, "\n", "\n")
 
     def finish(self, answer: Mapping[str, Any], summary: str) -> None:
         """Print the whole answer as JSON, or end its text; its summary goes to stderr."""
-        # An answer without a token has its beginning.
+        # Even an answer without a token prints its prefill.
         self.print(())
         status.clear()
         self.print_json(answer)
@@ -193,12 +193,12 @@ class AnswerPrinter:
         status.say(summary)
 
     def print_json(self, answer: Mapping[str, Any]) -> None:
-        """Print the whole answer if JSON was asked for."""
+        """Print the whole answer as JSON if the user asked for it."""
         if self._as_json:
             print(json_for(self._answer, answer), file=self._answer, flush=True)
 
     def end(self) -> None:
-        """Finish the last line; a file gets an answer of at least one line."""
+        """End the last line; in a file, an answer has at least one line."""
         if self._as_json:
             return
         if not self._answered:
@@ -210,7 +210,7 @@ class AnswerPrinter:
 
 
 def check_writable(file: Path) -> None:
-    """Raise UsageError if a result cannot be written there."""
+    """Raise UsageError if a result cannot be written to this path."""
     reason = ""
     if is_folder(file):
         reason = "it is a folder"
@@ -228,9 +228,9 @@ def exists_already(file: Path) -> UsageError:
 
 
 class LineFile:
-    """Lines that are on disk as soon as they are added; the first one replaces the old content.
+    """A file whose lines are on disk as soon as they are added; the first line replaces the old content.
 
-    A full disk must not end the measurement: `close` reports it. Without a file, nothing is written. Raises UsageError.
+    A full disk must not end the measurement: `close` reports it. Without a path, nothing is written. Raises UsageError.
     """
 
     def __init__(self, file: Path | None) -> None:

@@ -28,7 +28,7 @@ from app.worker.known_pairs import (
 
 _SIZE_COLUMNS = 8
 _LABEL_COLUMNS = 12
-"""Columns of a fact's label."""
+"""Width of a fact's label."""
 
 
 def list_pairs(*, as_json: bool = False) -> int:
@@ -89,7 +89,7 @@ def _table(rows: list[dict[str, Any]], sizes: list[str]) -> list[str]:
     ]
     columns = columns_of(sys.stdout)
     if columns is not None:
-        # Names are copied, so titles give way to long ones.
+        # Users copy names, so long names shorten the titles.
         room = columns - max(map(width, text_table([each[:3] for each in cells], left=3))) - 2
         cells = [(*each, fit(in_brief(title, room), room) if room > 0 else "") for *each, title in cells]
     return text_table(cells, left=4)

@@ -1,4 +1,4 @@
-"""`tandem pairs check` and `find`: compatible models, and the catalog's files on Hugging Face."""
+"""`tandem pairs check` and `find`: check compatibility, search for drafts, and check the catalog's files."""
 
 import re
 import threading
@@ -41,7 +41,7 @@ _FAMILY_NAME = re.compile(r"[A-Za-z]+[\d.]*")
 
 @contextmanager
 def _reading() -> Iterator[Callable[[str], Watcher]]:
-    """Read headers, with the progress of each request on the progress line. Raises Interrupted after Ctrl+C."""
+    """Read headers and show the progress of each request. Raises Interrupted after Ctrl+C."""
     stop = threading.Event()
     with cancel_on_interrupt(stop.set):
         yield lambda subject: HeaderWatcher(subject, status.show, stop)
@@ -65,7 +65,7 @@ def check_pairs(
     everything: bool = False,
     as_json: bool = False,
 ) -> int:
-    """Print two models and whether they are compatible, or the state of the catalog's files; exit 1 if they are not."""
+    """Print whether two models are compatible, or the state of the catalog's files; return 1 if not."""
     if everything:
         if target is not None:
             raise UsageError("--all checks every pair of the catalog.", f"Leave {target} out, or --all.")
@@ -95,7 +95,7 @@ def check_pairs(
 
 
 def find_pairs(target: str, *, measure: bool = False, as_json: bool = False) -> int:
-    """Print drafts for a target; exit 1 if there is none."""
+    """Print drafts for a target; return 1 if there is none."""
     source = parse_source(target)
     with _reading() as watch:
         model, facts = _found(source, watch)
@@ -133,8 +133,8 @@ def _found_line(row: dict[str, Any]) -> str:
 
 
 def _measure(target: str, found: Sequence[dict[str, Any]], *, has_mtp: bool, as_json: bool) -> int:
-    """Measure the found drafts that are on this machine, and the target's MTP layer."""
-    # Loads llama.cpp, which reading headers does not need.
+    """Compare the drafts that are on this machine, and the target's MTP layer."""
+    # This import loads llama.cpp, which reading headers does not need.
     from app.cli.draft_comparison import compare_drafts
 
     here = []
@@ -150,7 +150,7 @@ def _measure(target: str, found: Sequence[dict[str, Any]], *, has_mtp: bool, as_
 
 
 def _sources(target: str, draft: str | None) -> tuple[ModelSource, ModelSource | None, bool]:
-    """Return the models of a named pair, or the named models, and whether it is a pair."""
+    """Return the named models, or those of the named pair, and whether a pair was named."""
     known, here = catalog(), registry().read()
     pairs = every_pair(known.pairs, here)
     if target not in pairs:
@@ -163,7 +163,7 @@ def _sources(target: str, draft: str | None) -> tuple[ModelSource, ModelSource |
     files = here.usable(pair)
     if files is None:
         return pair.target, pair.draft, True
-    # Local files answer without Hugging Face.
+    # Local files need no request to Hugging Face.
     return LocalModel(files.target.path), LocalModel(files.draft.path) if files.draft is not None else None, True
 
 
@@ -198,7 +198,7 @@ def _model_json(facts: ModelFacts) -> dict[str, Any]:
 def find_drafts(
     target: ModelFacts, pairs: Sequence[Pair], watch: Callable[[str], Watcher], beside: Sequence[HubModel] = ()
 ) -> Iterator[dict[str, Any]]:
-    """Yield compatible drafts as JSON objects: first draft layers `beside` the target, then drafts of the catalog.
+    """Yield compatible drafts as JSON objects: draft layers `beside` the target first, then drafts of the catalog.
 
     Raises HubError if nothing was found before Hugging Face stopped answering.
     """
@@ -224,7 +224,7 @@ def find_drafts(
 
 
 def _likely(target: ModelFacts, pairs: Sequence[Pair], watch: Callable[[str], Watcher]) -> Iterator[HubModel]:
-    """Yield drafts of the catalog's pairs of the target's family, and small models of a search.
+    """Yield drafts from catalog pairs of the target's family, and small models found by a search.
 
     Models of another architecture come last: a dense model can draft for a mixture of experts or a hybrid.
     """
@@ -235,7 +235,7 @@ def _likely(target: ModelFacts, pairs: Sequence[Pair], watch: Callable[[str], Wa
     searched = interruptible_lookup(lambda: search(family, limit=_MAX_FOUND), watch(f"models named {family}"), LOOKUP_S)
     limit = (target.n_parameters or target.weight_bytes) * _MAX_SHARE
 
-    # The most downloaded come first.
+    # The search returns the most downloaded models first.
     for found in sorted(searched, key=lambda found: found.architecture not in ("", target.architecture)):
         if 0 < found.n_params <= limit and not is_recurrent(found.architecture):
             yield HubModel(found.name)
@@ -251,11 +251,11 @@ def _family(name: str) -> str:
 # Every file of the catalog
 
 _STATE_COLUMNS = 10
-"""Columns of a state."""
+"""Width of a state."""
 
 
 def _check_all(*, as_json: bool) -> int:
-    """Print what differs; exit 1 if a file is gone or changed, or could not be asked for."""
+    """Print the differences; return 1 if a file is gone, changed or could not be checked."""
     known, stop = catalog(), threading.Event()
     if known.unread is not None:
         raise known.unread
@@ -280,7 +280,7 @@ def _file_lines(found: list[FileCheck]) -> list[str]:
     different = [one for one in found if one.state != UNCHANGED]
     lines = []
     for one in different:
-        # A commit would take half of a line.
+        # A commit hash would fill half of the line.
         model = replace(one.source, revision=DEFAULT_REVISION)
         lines.append(f"{one.state:{_STATE_COLUMNS}}{', '.join(one.pairs)}: {model}: {one.detail}")
     counts = [(sum(one.state == state for one in found), state) for state in reversed(STATES)]

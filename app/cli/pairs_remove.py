@@ -21,8 +21,8 @@ class Removal:
     """A file of a removed pair and its bytes.
 
     Attributes:
-        note: Its origin, unless it is a complete download.
-        kept: Why it is kept; None deletes it.
+        note: The origin, unless it is a complete download.
+        kept: Why the file is kept, if it is.
     """
 
     path: Path
@@ -99,7 +99,7 @@ def _delete(plan: Sequence[Removal], *, yes: bool) -> int | None:
         if status.ask("Delete these files? [y/N] ") not in ("y", "yes"):
             status.say("Nothing was removed.")
             return None
-    # Windows deletes no file that is in use; the pair is still known, so the same command can be given again.
+    # Windows does not delete a file that is in use; the pair stays registered, so the command can be repeated.
     freed = sum(_delete_partial(path) if path.name.endswith(cache.PARTIAL) else delete_file(path) for path in deleted)
     registry().release(deleted)
     return freed
@@ -114,7 +114,7 @@ def plan_removal(
     """Return the files of a pair; `everything` also deletes what Tandem has not downloaded itself."""
     used = {path for other in others for path in other.parts}
     removals = []
-    # A projector comes from the target's repository.
+    # The projector comes from the target's repository.
     files = [*zip(pair.pair.sources, pair.models, strict=False)]
     files += [(pair.pair.target, pair.projector)] if pair.projector is not None else []
     for source, model in files:
@@ -137,7 +137,7 @@ def _why_kept(source: ModelSource, is_ours: bool) -> str | None:
 
 
 def plan_partial(pair: Pair) -> list[Removal]:
-    """Return what cut downloads of a pair's models have left.
+    """Return the remains of interrupted downloads of a pair's models.
 
     A model without a known checksum may be any incomplete download of its repository.
     """
@@ -172,7 +172,7 @@ def delete_file(path: Path) -> int:
         if repo is None or content == path:
             freed = path.lstat().st_size
         elif not any(name != path and name.resolve() == content for name in (repo / "snapshots").rglob("*")):
-            # The content first: Windows refuses to delete it while a program has it open.
+            # Delete the content first: Windows refuses while a program has it open.
             freed = content.lstat().st_size
             content.unlink()
         path.unlink()
@@ -190,7 +190,7 @@ def _repo_of(path: Path) -> Path | None:
 
 
 def _prune(repo: Path) -> None:
-    """Remove references to revisions that are gone, and empty folders; the client reports them as damage."""
+    """Remove references to deleted revisions, and empty folders, which huggingface_hub would report as damage."""
     for reference in [one for one in (repo / "refs").rglob("*") if one.is_file()]:
         if not (repo / "snapshots" / reference.read_text().strip()).exists():
             reference.unlink()

@@ -39,7 +39,7 @@ from app.worker.pair_loader import PairLoader
 from app.worker.request import AnswerRequest, with_seed
 
 MORE_ROUNDS = "--repeat {}"
-"""How to get a number of rounds."""
+"""Placeholder for the flag that sets the number of rounds."""
 _FIXED_PARAMS: dict[str, Callable[[str], float]] = {"n_max": int, "n_min": int, "p_min": float}
 
 
@@ -55,9 +55,9 @@ class RaceSession:
 
 
 def with_pair(loader: PairLoader, job: Callable[[RaceSession], int], *, load_mtp: bool = False) -> int:
-    """Load the pair, run the job on this thread, and free the pair; returns the exit code.
+    """Load the pair, run the job on this thread, and free the pair; return the exit code.
 
-    `load_mtp` also loads the MTP layer of a target that has another draft.
+    `load_mtp` also loads the target's MTP layer if the pair has another draft.
     """
     cancel = CancelFlag()
 
@@ -100,9 +100,9 @@ def _busy_warning() -> str | None:
 
 
 def answer_request(loader: PairLoader, tokens: int, *messages: Message) -> AnswerRequest:
-    """Return the request of every side, with one seed and a length of `tokens`.
+    """Return the request that every side answers, with the same seed and at most `tokens` tokens.
 
-    --max-tokens sets another length; the settings can only make an answer shorter.
+    --max-tokens sets another limit; the settings can only lower it.
     """
     request = AnswerRequest.of(loader.settings, messages)
     is_typed = loader.settings.origin("answer.max_tokens") is Origin.FLAG
@@ -117,7 +117,7 @@ def answer_request(loader: PairLoader, tokens: int, *messages: Message) -> Answe
 
 
 def fixed_params(loader: PairLoader, fixed: str | None, given: Given) -> DraftParams | None:
-    """Return the fixed parameters to measure, if any: those of --fixed, or of the settings. Raises UsageError."""
+    """Return the fixed parameters to measure, if any: from --fixed, or from the settings. Raises UsageError."""
     mode = drafting(loader.settings)
     if mode is None:
         raise UsageError("Without drafting there is nothing to compare.", "Leave --no-draft and --drafting off out.")
@@ -151,7 +151,7 @@ class RaceStatus:
         self._side = ""
 
     def line(self, event: Event) -> str | None:
-        """Return the progress line after an event; None leaves it as it is."""
+        """Return the progress line after an event; None if it does not change."""
         match event:
             case JobProgressed(what=RunBegan(side, number)):
                 turn = "warming up" if number == WARM_UP else f"round {number} of {self._repeat}"
@@ -166,7 +166,7 @@ class RaceStatus:
 
 
 def save_result(facts: Mapping[str, str], speeds: Speeds, *, is_busy: bool) -> list[str]:
-    """Store the speeds of a pair, unless other programs took much CPU time; return notes about the result."""
+    """Store the speeds of a pair unless other programs took much CPU time; return notes about the result."""
     if is_busy:
         return ["Not added to Tandem's history, because other programs were busy."]
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -174,7 +174,7 @@ def save_result(facts: Mapping[str, str], speeds: Speeds, *, is_busy: bool) -> l
 
 
 def measured_on(session: RaceSession, request: AnswerRequest, automatic: AutoDraft) -> dict[str, str]:
-    """Return machine, build, files and settings of a measurement by name."""
+    """Return the machine, build, files and settings of a measurement by name."""
     pair, params = session.pair, session.params
     machine, build, info = hardware.detect(), devices.build(), pair.info
     n_models = 1 if info.draft is None else 2
@@ -202,7 +202,7 @@ def measured_on(session: RaceSession, request: AnswerRequest, automatic: AutoDra
         "automatic drafting": " and ".join(sources),
         "sampling": "greedy" if request.sampling.is_greedy else _values(request.sampling),
         "thinking": _values(request.thinking),
-        # As JSON in ASCII, since control characters are removed where it is printed.
+        # ASCII, since printing removes control characters.
         "stops at": ", ".join(map(json.dumps, request.stops)),
     }
     return {name: value for name, value in facts.items() if value or name == "machine"}

@@ -17,7 +17,7 @@ _TENTH_S = 0.095
 
 
 def summary(event: Finished, pair: PairInfo) -> str:
-    """Return one line: tokens, speed, speedup, acceptance and the time to the first token, as far as measured."""
+    """Return one line with tokens, speed, speedup, acceptance and TTFT, if measured."""
     parts = [event.numbers.pace + _drafts(event), _first_token(event.stats)]
     line = "; ".join(filter(None, (", ".join(filter(None, parts)), _undrafted(event))))
     longer = why_no_longer(pair) if event.at_limit else "--ctx"
@@ -31,7 +31,7 @@ def summary(event: Finished, pair: PairInfo) -> str:
 
 
 def ignored_flags(support: ThinkingSupport, settings: Resolved) -> tuple[str, ...]:
-    """Return a sentence for each flag about reasoning that the model ignores; settings also hold for other models."""
+    """Return a sentence for each reasoning flag that the model ignores; settings may be for other models."""
 
     def is_typed(name: str) -> bool:
         return settings.origin(name) is Origin.FLAG and settings[name] != "auto"
@@ -77,7 +77,7 @@ def _first_token(stats: GenerationStats) -> str:
 def as_json(
     event: Finished, pair: PairInfo, notices: list[str], calls: Sequence[Mapping[str, Any]] = ()
 ) -> dict[str, Any]:
-    """Return the answer with every number; `timings` has llama-server's names."""
+    """Return the answer with all numbers; `timings` uses llama-server's names."""
     stats = event.stats
     params, gain = event.plan.draft_params, event.numbers.speedup
     return {

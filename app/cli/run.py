@@ -37,7 +37,7 @@ from app.worker.pair_loader import make_engine, received
 from app.worker.request import AnswerRequest
 
 _SILENCE_S = 2.0
-"""Seconds without input after which a message says what Tandem waits for."""
+"""Wait for input this long before showing what Tandem waits for."""
 
 
 def run(
@@ -53,11 +53,11 @@ def run(
     as_json: bool = False,
     **given: Any,
 ) -> int:
-    """Answer one prompt; see the module."""
+    """Answer one prompt."""
     is_stdin = prompt in (None, "-") and prompt_file in (None, STDIN)
     if is_stdin and STDIN in file:
         raise UsageError("Standard input is the prompt or a file before it, not both.", "Give the prompt in words.")
-    # A wrong name of a file is reported without a pair too.
+    # Report a wrong file name even if no pair is set up.
     for each in file:
         if each != STDIN:
             text_size(located(each)[0], str(each))
@@ -65,7 +65,7 @@ def run(
     words = _read_prompt(prompt, prompt_file)
     loader = read_pair(given)
     _report_references(prompt or "", file)
-    # libtiff and others print what is wrong with a picture.
+    # libtiff and other libraries print errors of a picture themselves.
     with guarded_stderr(log_file()):
         text, pictures = with_files(words, file, picture_limits(loader.settings), takes_stdin=not is_stdin)
     request = replace(
@@ -74,7 +74,7 @@ def run(
         guidance=guidance,
     )
     if request.guidance.has_grammar:
-        # A grammar rules the whole answer, so there is no reasoning before it.
+        # A grammar constrains the whole answer, so it allows no reasoning.
         request = replace(request, thinking=replace(request.thinking, enabled=False))
     uses_tools = loader.settings.origin("answer.tools") in (Origin.FLAG, Origin.PRESET)
     if allow and not uses_tools:
@@ -109,7 +109,7 @@ class Listener:
     """Follows the events of one answer and prints them.
 
     Attributes:
-        tools: Runs the calls of the answer, if it may have any.
+        tools: Runs the tool calls of the answer, if tools are enabled.
     """
 
     def __init__(self, settings: Resolved, prefill: str = "", *, as_json: bool) -> None:
@@ -120,7 +120,7 @@ class Listener:
         self.tools: RunTools | None = None
 
     def listen(self, events: queue.SimpleQueue[Event]) -> int:
-        """Read events until the answer has ended; returns the exit code."""
+        """Read events until the answer has ended; return the exit code."""
         status.show(LOADING)
         while True:
             event = received(events)
@@ -158,7 +158,7 @@ class Listener:
                 self._printer.print_json({**self._json_of(tools.finished), "error": error.message})
             raise
         if is_taken and isinstance(event, Finished):
-            # Another answer follows.
+            # The model answers again with the results.
             self._printer.end_line()
         return is_taken
 
@@ -205,7 +205,7 @@ def _read_guidance(schema_file: Path | None, grammar_file: Path | None) -> Guida
 
 
 def with_pictures(request: AnswerRequest, pictures: Sequence[PictureData]) -> AnswerRequest:
-    """Return a request with pictures in front of its prompt."""
+    """Return a request with pictures before its prompt."""
     *before, last = request.messages
     content, shown = MARK * len(pictures) + last.content, tuple(each.picture for each in pictures)
     return replace(
@@ -214,7 +214,7 @@ def with_pictures(request: AnswerRequest, pictures: Sequence[PictureData]) -> An
 
 
 def _report_references(prompt: str, files: Sequence[Path]) -> None:
-    """Say which files a prompt names as in the chat, which would include them."""
+    """Name the files that the chat would include for `@file` references in this prompt."""
     if "@" not in prompt:
         return
     from app.ui.composer.included_files import find_file, references
@@ -234,8 +234,8 @@ def with_files(
 ) -> tuple[str, list[PictureData]]:
     """Return the prompt after the text of files, `-` for stdin, and the pictures among the files.
 
-    With `takes_stdin`, a pipe comes first, as in `git diff | tandem run "Review this."`. Raises AppError if a file can
-    be neither.
+    With `takes_stdin`, a pipe comes first, as in `git diff | tandem run "Review this."`. Raises AppError for a file
+    that is neither text nor a picture.
     """
     attached: list[Attachment] = []
     pictures: list[PictureData] = []

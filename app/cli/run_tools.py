@@ -1,4 +1,4 @@
-"""Tools in `tandem run`: the calls of an answer, run without a question if they are allowed."""
+"""Tools in `tandem run`: run the allowed tool calls of an answer without asking."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -21,23 +21,21 @@ from app.worker.tool_servers import ToolServers
 
 
 class RunTools:
-    """Offers the tools of servers for a request, runs the allowed calls, and asks for the answer to their results.
+    """Offers tools to the model, runs the allowed calls, and requests an answer to their results.
 
     Args:
-        request: The request without tools.
-        answer: Asks the engine.
-        emit: Takes the events of the servers.
+        answer: Starts an answer of the engine.
+        emit: Receives the events of the servers.
         allowed: Names of the tools that may run.
-        limit: Answers with calls in a row.
-        say: Shows a line.
+        limit: Largest number of consecutive answers with calls.
 
     Attributes:
-        calls: The calls so far, for JSON; the last one may have been refused.
-        finished: The answer whose calls run, if any do.
+        calls: All calls, for JSON; the last call may have been refused.
+        finished: The answer whose calls are running, if any.
     """
 
     number = None
-    """Calls belong to no conversation of a store."""
+    """`tandem run` stores no conversation."""
 
     def __init__(
         self,
@@ -57,12 +55,12 @@ class RunTools:
         self.close = self._host.close
 
     def start(self, names: Sequence[str] | None) -> None:
-        """Start the servers; the answer begins when all have listed their tools."""
+        """Start the servers; the answer begins when all servers have listed their tools."""
         if not self._use.connect(names):
             raise UsageError("mcp.json has no server to use.", "To see its servers: tandem tools")
 
     def take(self, event: Event) -> bool:
-        """Take an event; return whether it needs no other treatment."""
+        """Handle an event; return whether no other handling is needed."""
         match event:
             case Loaded(pair):
                 self._n_ctx = pair.n_ctx

@@ -36,12 +36,12 @@ _STATE_FORMAT = 1
 _CONNECT_S = 1.0
 _OF_PAIR = tuple(setting.name for setting in SETTINGS if setting.table in PAIR_TABLES and setting.flags)
 _LOADED_HERE = ("isolate", "rpc", "no_draft", "no_ngram", "cpu_moe")
-"""Options that a server of the same pair does not follow, like those of the tables of a pair."""
+"""Options that a running server of the same pair cannot follow, like the settings of a pair."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunningServer:
-    """Chat completions URL of a running server, its models as `models_of` names them, and its API key, if any."""
+    """A running server: its chat completions URL, its models as returned by `models_of`, and its API key, if any."""
 
     url: str
     target: str
@@ -87,7 +87,7 @@ def port_announced_by(process: int) -> int:
 
 
 def server_for(loader: PairLoader, given: Given) -> RunningServer | None:
-    """Return a running server that answers like this command would; None if no such server runs."""
+    """Return a running server that would answer like this command, if any."""
     if given_flag(_OF_PAIR, given) or any(name in given for name in _LOADED_HERE):
         return None
     server = _read()
@@ -95,7 +95,7 @@ def server_for(loader: PairLoader, given: Given) -> RunningServer | None:
 
 
 class ServerAnswer:
-    """Print an answer of a running server as `tandem run` prints its own."""
+    """Prints an answer of a running server as `tandem run` prints its own answers."""
 
     def __init__(self, server: RunningServer, prefill: str = "", *, as_json: bool) -> None:
         self._server = server
@@ -114,19 +114,19 @@ class ServerAnswer:
             connection.connect()
         except OSError:
             return None
-        # The connection forgets it when the response closes it.
+        # The connection drops its socket when the response closes it.
         sock, stopped = connection.sock, False
 
         def stop() -> None:
             nonlocal stopped
             stopped = True
-            # The interrupted read still uses the connection, so nothing may be closed here.
+            # The interrupted read still uses the connection, so it must stay open.
             with suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
 
         with cancel_on_interrupt(stop):
             try:
-                # A long prompt takes minutes; the server sends comments meanwhile.
+                # A long prompt takes minutes; meanwhile the server sends comments.
                 sock.settimeout(None)
                 status.show("Waiting for the server")
                 headers = {"Authorization": f"Bearer {self._server.key}"} if self._server.key else {}
@@ -194,7 +194,7 @@ class ServerAnswer:
 
 
 def report_for_run(metrics: Metrics, event: Finished) -> dict[str, Any]:
-    """Return what `tandem run` prints about an answer, for the server that gives it."""
+    """Return what `tandem run` prints about an answer, as the server sends it."""
     assert metrics.pair is not None
     return {"summary": summary(event, metrics.pair), "answer": as_json(event, metrics.pair, [])}
 
@@ -205,7 +205,7 @@ def _error(error: dict[str, Any]) -> AppError:
 
 
 def _content(text: str, pictures: Iterator[PictureData]) -> str | list[dict[str, Any]]:
-    """Return the content of a message for the chat API, with the next pictures in the places of its marks."""
+    """Return the content of a message for the chat API; each mark becomes the next picture."""
     first, *rest = text.split(MARK)
     if not rest:
         return text

@@ -34,7 +34,7 @@ from app.worker.known_pairs import FILES
 from app.worker.pair_loader import PairLoader, make_engine, received
 
 _PREFERRED_CTX = 32_768
-"""Tokens; agents send long prompts."""
+"""Context in tokens; agents send long prompts."""
 _REDRAW_S = 0.5
 _MAX_LISTED = 8
 _INDENT = " " * 10
@@ -53,7 +53,7 @@ def serve(
         requests = EngineQueue(lambda emit: make_engine(loader.process, emit), Metrics(), idle)
         try:
             pair = _load(requests, loader)
-            # A client may connect as soon as the view shows the address.
+            # A client may connect as soon as the address is shown.
             listener.listen()
             address = address_of(host, listener)
             view = LiveView(requests.metrics, f"{address}/v1")
@@ -94,7 +94,7 @@ def _load(requests: EngineQueue, loader: PairLoader) -> PairInfo:
 
 
 class LiveView:
-    """Show the server's state on a terminal, or log a line per request elsewhere."""
+    """Shows the server's state on a terminal, or logs a line per request elsewhere."""
 
     def __init__(self, metrics: Metrics, address: str) -> None:
         self._metrics = metrics
@@ -107,7 +107,7 @@ class LiveView:
                 self.say(line)
 
     def say(self, text: str) -> None:
-        """Write a line that stays above the view."""
+        """Print a line above the view."""
         self._erase()
         sys.stderr.write(f"{printable(text)}\n")
         sys.stderr.flush()
@@ -121,7 +121,7 @@ class LiveView:
                 self.say(in_flags(error.sentences))
 
     def on_end(self, method: str, path: str, code: int) -> None:
-        """Note a request that got its response, or whose stream began."""
+        """Record a request whose response was sent or whose stream began."""
         line = f"{time.strftime('%H:%M:%S')} {method} {path} {code}"
         if self._is_live:
             self._recent.append(line)
@@ -129,7 +129,7 @@ class LiveView:
             self.say(line)
 
     async def show(self, server: HttpServer) -> None:
-        """Let a server answer until Ctrl+C, and redraw the view when it changes."""
+        """Serve until Ctrl+C, and redraw the view when it changes."""
         drawing = asyncio.create_task(self._keep_drawn())
         try:
             with cancel_on_interrupt(server.stop):

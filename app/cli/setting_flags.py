@@ -1,4 +1,4 @@
-"""Settings in the words of the command line: their flags, what was given by them, and fixes in sentences."""
+"""Settings on the command line: their flags, the given flags, and the wording of fixes."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 
 Given = Mapping[str, Any]
-"""Options that were given, by name."""
+"""The given options by name."""
 SEED = 1
-"""Seed of every measured draw, so that the same command measures the same answers."""
+"""Seed of every measured answer, so that repeated commands measure the same text."""
 PAIR_TABLES = ("model", "draft")
 ANSWER_TABLES = ("sampling", "answer", "")
 _TOOL_SETTINGS = ("answer.tools", "answer.tool_rounds")
-"""Settings of tools, which only the chat and `tandem run` call."""
+"""Settings that only the chat and `tandem run` use."""
 _COMMON_SETTINGS = ("model.ctx", "model.gpu_layers", "answer.max_tokens", "answer.tools", "sampling.temp")
-"""Settings whose flags are in the short help."""
+"""Settings whose flags appear in the short help."""
 _FLAG_ALIASES = {
     "answer.max_tokens": ("-n", "--predict", "--n-predict"),
     "answer.system": ("-sys", "--system-prompt"),
@@ -55,7 +55,7 @@ _FLAG_ALIASES = {
     "sampling.seed": ("-s",),
     "sampling.temp": ("--temperature",),
 }
-"""llama.cpp's names of the same settings, and earlier ones of Tandem."""
+"""llama.cpp's names of the same settings, and Tandem's earlier names."""
 _FLAG_SHORTCUTS: tuple[tuple[str, str, Value], ...] = (
     ("no_draft", "draft.mode", "off"),
     ("no_ngram", "draft.source", "model"),
@@ -73,7 +73,7 @@ _COMMANDS = {
     "setup.models": ("setup",),
     "tune": ("tune",),
 }
-"""Words of the commands that do an action."""
+"""Subcommands by action."""
 _OPTIONS = ("draft", "isolate", "rpc", "target")
 _INDENT = "\n        "
 
@@ -98,8 +98,8 @@ def setting_options(
 ) -> list[click.Parameter]:
     """Return the options of the settings in these tables.
 
-    `defaults` has the defaults of one command in words, by setting; such a setting always takes a number.
-    Commands that call no tools have no flags for them.
+    `defaults` describes the defaults of a command by setting; such a setting always takes a number. Tool settings are
+    left out for commands without tools.
     """
     options: list[click.Parameter] = []
     for setting in SETTINGS:
@@ -138,7 +138,7 @@ def _option(setting: Setting) -> Option:
 
 
 def help_of(setting: Setting) -> str:
-    """Return what a setting does, its range and its default."""
+    """Return the description of a setting with its range and default."""
     kind, notes = setting.kind, []
     if isinstance(kind, Number):
         notes.append(f"{kind.low:,.10g} to {kind.high:,.10g}" + (f", or {kind.word}" if kind.word else ""))
@@ -153,7 +153,7 @@ def help_of(setting: Setting) -> str:
 
 
 def read_flags(given: Given) -> Layer:
-    """Return the settings that were given by flags."""
+    """Return the settings given by flags."""
     layer: dict[str, Value] = {
         setting.name: given[setting.dest] for setting in SETTINGS if setting.flags and setting.dest in given
     }
@@ -174,9 +174,9 @@ def read_flags(given: Given) -> Layer:
 
 
 def check_automatic(flags: Layer, mode: Value) -> None:
-    """Raise UsageError for a flag that only automatic drafting reads."""
+    """Raise UsageError for a flag that only automatic drafting uses."""
     for name in OF_AUTOMATIC:
-        # Fixed drafting uses the draft model, so asking for it is no contradiction.
+        # Fixed drafting uses the draft model, so a flag that asks for it is no contradiction.
         if mode != "auto" and name in flags and (mode, flags[name]) != ("fixed", "model"):
             raise UsageError(f"{_flag(name)} needs --drafting auto, and draft.mode is {mode}.")
 
@@ -191,17 +191,17 @@ def flags_of(layer: Layer) -> list[str]:
 
 
 def given_flag(names: Sequence[str], given: Given) -> str | None:
-    """Return the flag of the first of these settings that was given, if any."""
+    """Return the flag of the first of these settings that was given."""
     return next((_flag(name) for name in names if BY_NAME[name].dest in given), None)
 
 
 def _flag(name: str) -> str:
-    """Return the flag that people know: --drafting came before its table."""
+    """Return the best-known flag of a setting: --drafting is older than its table."""
     return BY_NAME[name].flags[-1]
 
 
 def in_flags(text: str) -> str:
-    """Return a text whose fixes are flags and commands."""
+    """Replace the fixes in a text by flags and commands."""
     return worded(text, _words)
 
 
@@ -226,7 +226,7 @@ def _words(name: str, arguments: list[str]) -> str | None:
 
 
 def error_in_flags(error: AppError) -> AppError:
-    """Return an error whose fixes are flags and commands."""
+    """Replace the fixes in an error by flags and commands."""
     offers: tuple[Offer, ...] = getattr(error, "offers", ())
     lines = ["Choose one of these, or load it anyway with --fit off:", *map(offer_line, offers)]
     hint = _INDENT.join(lines) if offers else in_flags(error.hint)
@@ -236,7 +236,7 @@ def error_in_flags(error: AppError) -> AppError:
 
 
 def offer_line(offer: Offer) -> str:
-    """Return an offer in one line, with the flags that choose it."""
+    """Return an offer in one line, with its flags."""
     flags = ["--pair", offer.pair] if offer.pair is not None else flags_of(offer.settings)
     what = f"{' '.join(flags)}: {offer.what}" if flags else offer.what
     return f"{what}, {offer.gain} ({offer.cost})"

@@ -1,4 +1,4 @@
-"""`tandem settings`: show settings and their origin; set and unset what holds for all commands and conversations."""
+"""`tandem settings`: show settings and their origin; change the settings file."""
 
 import sys
 from collections.abc import Sequence
@@ -20,13 +20,13 @@ from app.settings.table import BY_DEST, BY_NAME, FORMER, SETTINGS, nearest
 from app.worker.known_pairs import left_out, of_entry, of_file
 
 _MAX_VALUE_COLUMNS = 32
-"""Columns of a value."""
+"""Width of a value."""
 _THEME_SETTING = "appearance.theme"
 _LIST_HINT = "To list all settings: tandem settings"
 
 
 def show_settings(pair: str | None = None, *, as_json: bool = False) -> int:
-    """Print every setting, its value and origin."""
+    """Print every setting with its value and origin."""
     live = LiveSettings(SettingsFile(settings_file()))
     known, files, notes = _pair(pair)
     if known is not None:
@@ -70,7 +70,7 @@ def unset_settings(name: str) -> int:
     elif not preset and name.startswith(f"{KEYS}."):
         is_known = file.unset_key(name.removeprefix(f"{KEYS}."))
     else:
-        # Unknown entries may be the very ones to remove.
+        # The user may want to remove an unknown entry.
         was_there = file.unset(setting.name if setting is not None else name, preset=preset)
         is_known = was_there or (setting is not None and (not preset or preset in presets))
     if not is_known:
@@ -86,7 +86,7 @@ def path_settings(*, as_json: bool = False) -> int:
 
 
 def _split(text: str) -> tuple[str | None, str]:
-    """Split "presets.NAME.setting" into preset, if there is one, and setting."""
+    """Split "presets.NAME.setting" into the preset, if any, and the setting."""
     if not text.startswith(f"{PRESETS}."):
         return None, text
     preset, _, name = text.removeprefix(f"{PRESETS}.").partition(".")
@@ -96,7 +96,7 @@ def _split(text: str) -> tuple[str | None, str]:
 
 
 def _named(text: str) -> tuple[str | None, Setting]:
-    """Return the preset, if there is one, and the setting that a name means."""
+    """Return the preset, if any, and the setting of this name."""
     preset, name = _split(text)
     if preset and not is_preset_name(preset):
         raise UsageError(f'"{printable(preset)}" is no name for a preset.', "Use letters, digits and dashes.")
@@ -109,7 +109,7 @@ def _named(text: str) -> tuple[str | None, Setting]:
 
 
 def find(name: str) -> Setting | None:
-    """Find a setting by its name, its flag, or its key where that is unambiguous."""
+    """Find a setting by its name, its flag, or its key if no other setting has the same key."""
     word = name.strip().lstrip("-").replace("-", "_")
     word = FORMER.get(word, word)
     if word in BY_NAME or word in BY_DEST:
@@ -119,7 +119,7 @@ def find(name: str) -> Setting | None:
 
 
 def _changed(file: SettingsFile, preset: str | None, setting: Setting | None) -> int:
-    """Print whether a changed setting has no effect in the drafting mode; return the exit code."""
+    """Say whether the changed setting has no effect in the drafting mode; return the exit code."""
     mode = LiveSettings(file).resolved()["draft.mode"]
     if preset or setting is None:
         return 0
@@ -129,7 +129,7 @@ def _changed(file: SettingsFile, preset: str | None, setting: Setting | None) ->
 
 
 def _pair(name: str | None) -> tuple[Pair | None, SetUp | None, tuple[str, ...]]:
-    """Return the pair whose settings count, its files, and notices."""
+    """Return the pair whose settings are shown, its files, and notices."""
     try:
         return *choose_pair({} if name is None else {"pair": name}), tuple(map(printable, left_out()))
     except AppError as error:

@@ -1,4 +1,4 @@
-"""`tandem setup`: one command from nothing to a pair that answers."""
+"""`tandem setup`: download a pair and check that it answers."""
 
 import sys
 from dataclasses import dataclass, replace
@@ -51,8 +51,8 @@ class _Options:
     """Options of a setup; see `tandem setup --help`.
 
     Attributes:
-        is_named: The user chose the name of the pair.
-        default: Whether the pair becomes the default; None for the first one only.
+        is_named: Whether the user chose the name of the pair.
+        default: Whether the pair becomes the default; None makes it the default only if it is the first pair.
     """
 
     target: str | None = None
@@ -78,7 +78,7 @@ def setup(
     no_default: bool = False,
     as_json: bool = False,
 ) -> int:
-    """Set a pair up; see the module."""
+    """Set a pair up; return the exit code."""
     options = _Options(target, draft, name is not None, yes, latest, mmproj, no_trial, not no_default)
     if target is None and draft is None and name is not None:
         raise UsageError("--name goes with --target.", "It names a pair that you put together.")
@@ -119,7 +119,7 @@ def _set_up(pair: Pair | None, options: _Options, *, as_json: bool) -> int:
 
 
 def _without_download() -> str:
-    """Return how to start without a download, or ""."""
+    """Return how to start without a download, if possible."""
     if registry().read().default is not None or not demo_is_installed():
         return ""
     return f"{DEFAULT_PAIR} is on this machine and needs no download: tandem setup {DEFAULT_PAIR}"
@@ -147,7 +147,7 @@ def pair_of_models(target: str | None, draft: str | None, name: str | None) -> P
 
 
 def _named(pair: Pair, *, is_chosen: bool) -> Pair:
-    """Return a pair under a name that no other pair has."""
+    """Return the pair under an unused name."""
     taken = every_pair(catalog().pairs, registry().read())
     name = free_name(pair, taken)
     if is_chosen and name != pair.name:
@@ -203,8 +203,7 @@ def _ask_which(proposals: list[Proposal]) -> Pair | None:
 def _run(pair: Pair, options: _Options) -> tuple[SetUp, str] | None:
     """Check a pair, ask, download it and try it.
 
-    Returns:
-        The pair and a line about the trial; None if the user declines.
+    Returns the pair and a line about the trial, or None if the user declines.
     """
     status.show(f"Looking at {pair.title}")
     prepared = _prepared(pair, options)
@@ -219,14 +218,14 @@ def _run(pair: Pair, options: _Options) -> tuple[SetUp, str] | None:
     if prepared.download_bytes:
         if too_big := _too_big(prepared):
             status.say(f"note    {too_big}", LABEL)
-        # A script agreed by naming the pair.
+        # Naming a pair is enough agreement in a script.
         if not options.yes and status.can_ask and status.ask("Download? [Y/n] ") not in ("", "y", "yes"):
             return None
     return _install(prepared, options)
 
 
 def _prepared(pair: Pair, options: _Options) -> Prepared:
-    """Check a pair; offer the current files where those that the catalog names are gone from Hugging Face."""
+    """Check a pair; offer the current files if the catalog's files are gone from Hugging Face."""
     latest, finds_draft = options.latest, options.target is not None and options.draft is None
     check = SetupTask(registry(), demo_file, lambda: pair, installs=False, finds_draft=finds_draft)
     check = replace(check, finds_projector=options.mmproj != "none")
@@ -258,9 +257,9 @@ def _follow(task: SetupTask) -> None:
 
 
 def _install(prepared: Prepared, options: _Options) -> tuple[SetUp, str]:
-    """Download and try a pair, showing the progress.
+    """Download and try a pair, and show the progress.
 
-    It is registered before the trial, so that its files are found again if it does not fit. Only a pair that works
+    The pair is registered before the trial, so that its files are found again if it does not fit. Only a working pair
     becomes the default.
     """
     tries, line, name, default = not options.no_trial, "", prepared.pair.name, options.default

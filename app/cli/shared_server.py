@@ -1,4 +1,4 @@
-"""The chat's engine as a server too: started and stopped in its palette, beside the conversation."""
+"""The server inside a running chat: started and stopped in the command palette."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 class SharedServer:
-    """Serve the pair of a running chat; requests and prompts wait for each other in the engine's queue.
+    """Serves the pair of a running chat; HTTP requests and chat prompts share the engine's queue.
 
     Args:
-        pair: Returns the pair that the chat has opened, by which `tandem run` finds the server.
+        pair: Returns the open pair, so that `tandem run` finds the server.
     """
 
     def __init__(self, engine: Callable[[], Engine], pair: Callable[[], Pair | None]) -> None:
@@ -39,14 +39,14 @@ class SharedServer:
         self._thread: threading.Thread | None = None
 
     def __call__(self, event: Event) -> None:
-        """Pass an event of the engine on; runs on its thread."""
+        """Forward an event of the engine, on the engine's thread."""
         if isinstance(event, Loaded):
             self._announce()
         if (receive := self._receive) is not None:
             receive(event)
 
     def toggle(self, pair: PairInfo, settings: Resolved) -> tuple[str, str | None]:
-        """Start or stop the server; return a sentence about it, and its address while it serves.
+        """Start or stop the server; return a sentence about it, and its address if it serves.
 
         Raises:
             UsageError: Its port cannot be used.
@@ -77,7 +77,7 @@ class SharedServer:
         return self._engine()
 
     def _announce(self) -> None:
-        """Let `tandem run` find the server by the open pair, instead of another pair before it."""
+        """Announce the server under the open pair, so that `tandem run` finds it."""
         from app.cli.running_server import RunningServer, announced, models_of
 
         with self._lock:

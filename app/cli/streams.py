@@ -18,19 +18,20 @@ if TYPE_CHECKING:
 def prepare() -> None:
     """Reopen closed standard streams, and encode output as UTF-8.
 
-    The number of a closed stream would go to the next opened file, perhaps the database, and messages into it.
+    Otherwise the next opened file, perhaps the database, would get the number of a closed stream, and messages would be
+    written into it.
     """
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            # The lowest free number is this one.
+            # Open the lowest free descriptor, which is this stream.
             os.open(os.devnull, os.O_RDWR)
     sys.stdin = sys.stdin or os.fdopen(0, encoding="utf-8", closefd=False)
     sys.stdout = sys.stdout or os.fdopen(1, "w", encoding="utf-8", closefd=False)
     sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8", closefd=False)
     for stream in (sys.stdout, sys.stderr):
-        # A console of another encoding shows a mark instead of failing.
+        # A console with another encoding shows "?" instead of failing.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8" if not stream.isatty() else None, errors="replace")
 
@@ -52,7 +53,7 @@ def read_input() -> str:
 
 
 def is_piped() -> bool:
-    """Return whether stdin is a pipe or a file, not a terminal or the null device."""
+    """Return whether stdin is a pipe or file instead of a terminal or the null device."""
     import stat
 
     try:
@@ -62,7 +63,7 @@ def is_piped() -> bool:
 
 
 def is_silent(seconds: float) -> bool:
-    """Return whether a pipe on stdin neither has data nor ends within this time; always False on Windows."""
+    """Return whether a pipe on stdin stays open without data for this long; always False on Windows."""
     if sys.platform == "win32":
         return False
     import select
@@ -87,14 +88,14 @@ def discard_output() -> None:
 
 @contextmanager
 def cancel_on_interrupt(cancel: Callable[[], None]) -> Iterator[None]:
-    """Cancel at the first signal; Ctrl+C after it ends the program. Ignored signals stay ignored.
+    """Cancel at the first signal; end the program at the second Ctrl+C. Ignored signals stay ignored.
 
-    A signal from outside may come twice, from its sender and from the parent process (`app.cli.crash_guard`).
+    An external signal may arrive twice: from its sender and from the parent process (`app.cli.crash_guard`).
     """
-    # Not needed for --help.
+    # `tandem --help` does not need this import.
     import signal
 
-    # Ctrl+C, SIGTERM and a closed terminal.
+    # Ctrl+C, SIGTERM and a closed terminal
     names = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
     numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
     handlers = {number: signal.getsignal(number) for number in numbers}
@@ -105,7 +106,7 @@ def cancel_on_interrupt(cancel: Callable[[], None]) -> Iterator[None]:
             signal.signal(number, handler)
 
     def on_interrupt(*_: object) -> None:
-        # Cancel once: a second call might wait for a lock of the first.
+        # Cancel only once: a second call might wait for a lock of the first.
         for number, handler in before.items():
             signal.signal(number, handler if number == signal.SIGINT else signal.SIG_IGN)
         cancel()

@@ -23,7 +23,7 @@ _EXAMPLE = (
 
 
 def list_tools(*, as_json: bool = False) -> int:
-    """Print the servers; secrets of a server, which its arguments may hold too, are not shown."""
+    """Print the servers; hide their secrets, which arguments may hold too."""
     servers, always = _servers(), Permissions(allowed_tools_file()).always
     width, lines = max(len(server.name) for server in servers), []
     for server in servers:
@@ -48,7 +48,7 @@ def list_tools(*, as_json: bool = False) -> int:
 
 
 def revoke_tools(names: Sequence[str], *, as_json: bool = False) -> int:
-    """Ask again before tools run; a name is a tool, SERVER/TOOL, or a server with all its tools."""
+    """Revoke permissions; a name is a tool, SERVER/TOOL, or a server with all its tools."""
     permissions = Permissions(allowed_tools_file())
     names_by_key = {key: _names_of(key) for key in permissions.always}
     for name in names:
@@ -66,14 +66,14 @@ def revoke_tools(names: Sequence[str], *, as_json: bool = False) -> int:
 
 
 def _names_of(key: str) -> set[str]:
-    """Return the names under which a tool can be revoked: its own, its server's, and both."""
+    """Return all names of a tool for revoking: tool, server, and both."""
     server, _, tool = key.partition("/")
     server = server.replace("%2F", "/")
     return {key, f"{server}/{tool}", server, tool}
 
 
 def check_tools(names: Sequence[str] = (), *, as_json: bool = False) -> int:
-    """Start servers and print their tools, or why they fail; the exit code is 1 if one does."""
+    """Start servers and print their tools or errors; return 1 if a server fails."""
     servers = chosen_servers(_servers(), names or None)
     results = _listed(servers)
     width, lines = max((len(server.name) for server in servers), default=0), []
@@ -98,7 +98,7 @@ def _servers() -> tuple[McpServer, ...]:
 
 
 def _listed(servers: Sequence[McpServer]) -> list[ToolsListed]:
-    """Start servers; return what they report, in their order."""
+    """Start servers; return their tools in the same order."""
     events: queue.SimpleQueue[ToolsListed | ToolReturned] = queue.SimpleQueue()
     host, found = ToolServers(events.put), dict[str, ToolsListed]()
     with logged_to(log_file()):

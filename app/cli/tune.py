@@ -1,4 +1,4 @@
-"""`tandem tune`: measure what a verify step costs here, show it, and save it."""
+"""`tandem tune`: measure the cost of a verify step on this machine, show and save it."""
 
 import time
 from collections.abc import Collection, Sequence
@@ -34,7 +34,7 @@ def tune(
     as_json: bool = False,
     **given: Any,
 ) -> int:
-    """Measure a pair, or several drafts for one target; returns the exit code."""
+    """Measure a pair, or several drafts for one target; return the exit code."""
     is_comparison = len(draft) > 1 or prompts is not None
     if is_comparison and not placement:
         return compare_drafts(given, draft, prompts, as_json=as_json)
@@ -90,7 +90,7 @@ def _as_json(pair: NativePair, threads: ThreadTimes | None) -> dict[str, Any]:
 
 
 def cost_lines(costs: CostModel, sources: Collection[Source]) -> list[str]:
-    """Return the cost of a step by batch size, and its break-even acceptance with each source of drafts."""
+    """Return the cost of a step by batch size, and its break-even acceptance for each source of drafts."""
     rows = sorted(costs.profile.batch_ns)
     single = costs.target_ns(1, 0)
     tallest = max(costs.target_ns(n, 0) for n in rows)
@@ -110,7 +110,7 @@ def cost_lines(costs: CostModel, sources: Collection[Source]) -> list[str]:
 
 
 def thread_lines(threads: ThreadTimes) -> list[str]:
-    """Return the time of a token by thread count over that of the best, which arrows mark."""
+    """Return the time of a token by thread count, relative to the best, which arrows mark."""
     lines = [f"{'threads':>7} {'answer':>8}   {'prompt':>8}"]
     best, times = threads.best, (threads.generation, threads.prompt)
     for n in sorted(threads.generation):
@@ -122,7 +122,7 @@ def thread_lines(threads: ThreadTimes) -> list[str]:
 
 
 def verdict(costs: CostModel, sources: Collection[Source]) -> list[str]:
-    """Return the meaning of the cost curve in sentences."""
+    """Describe the cost curve in sentences."""
     single, draft = costs.target_ns(1, 0), costs.draft_ns(0)
     lines = []
     if kinds := [source for source in sources if not source.is_free]:
@@ -142,7 +142,7 @@ def verdict(costs: CostModel, sources: Collection[Source]) -> list[str]:
 def _at_best(costs: CostModel, draft_ns: float) -> str:
     """Return the highest speedup, and the draft length with the lowest break-even acceptance."""
     start_ns = costs.draft_start_ns(0) if draft_ns else 0.0
-    # A batch may be filled up to a wider one that costs less.
+    # A batch may be padded to a larger size that costs less.
     share, n = min(
         (share, n)
         for n in range(1, MAX_DRAFT + 1)

@@ -1,4 +1,4 @@
-"""`tandem tune --placement`: measure a few placements of a pair, show their costs, and keep the fastest."""
+"""`tandem tune --placement`: measure several placements of a pair, show their costs, and save the fastest."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -43,7 +43,7 @@ _TABLE_LEGEND = (
 
 @dataclass(frozen=True, slots=True)
 class PlacementRow:
-    """One placement, with its costs or why it has none."""
+    """A placement with its costs, or why it has none."""
 
     placement: Layer
     found: Fitting
@@ -63,7 +63,7 @@ class PlacementRow:
 
 
 def compare_placements(loader: PairLoader, *, as_json: bool) -> int:
-    """Measure placements one after the other, show them, and keep the fastest; returns the exit code."""
+    """Measure placements one after the other and save the fastest; return the exit code."""
     servers = query_servers(loader.process.rpc)
     rooms = with_remote(memory_rooms(), servers)
     asked = asked_here(loader, lambda: rooms, servers, use_tuned=False)
@@ -97,7 +97,7 @@ def compare_placements(loader: PairLoader, *, as_json: bool) -> int:
 def _rows(
     asked: PairParams, automatic: Fitting, acceptance: float | None, cancel: CancelFlag
 ) -> Iterator[PlacementRow]:
-    """Measure the placements, then other op offload thresholds in the fastest of them. Raises Interrupted."""
+    """Measure the placements, then other op offload thresholds in the fastest placement. Raises Interrupted."""
     share = _USUAL_ACCEPTANCE if acceptance is None else acceptance
 
     def measured(placement: Layer) -> PlacementRow:
@@ -132,13 +132,13 @@ def _rows(
 
 
 def fastest(rows: Sequence[PlacementRow]) -> PlacementRow | None:
-    """Return the fastest placement, but the automatic one unless another is clearly faster; None without any."""
+    """Return the fastest placement, if any; prefer the automatic placement unless another is clearly faster."""
     best = max((row for row in rows if row.costs is not None), key=lambda row: row.speed, default=None)
     return rows[0] if best is not None and best.speed <= MIN_GAIN * rows[0].speed else best
 
 
 def _lines(rows: Sequence[PlacementRow], best: PlacementRow | None, acceptance: float | None) -> list[str]:
-    """Return a table of placements, why some have no costs, and the fastest one."""
+    """Return a table of placements, why some have no costs, and the fastest placement."""
     shown_acceptance = ("an assumed", _USUAL_ACCEPTANCE) if acceptance is None else ("the recorded", acceptance)
     cells = [("placement", *map(str, _BATCH_SIZES), "draft", "tok/s", "draft length")]
     for row in rows:

@@ -13,9 +13,9 @@ measured_pairs   earlier results on this machine
 from app.engine.drafting_report import NO_DRAFT
 
 PLAIN, AUTOMATIC = "plain", "automatic"
-"""Names of two sides in files and JSON: no draft and automatic drafting."""
+"""Names of the baseline and of automatic drafting in files and JSON."""
 
 
 def shown_name(side: str) -> str:
-    """Return the name of a side as people read it."""
+    """Return the displayed name of a side."""
     return NO_DRAFT if side == PLAIN else side

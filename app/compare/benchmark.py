@@ -27,7 +27,7 @@ _PROMPTS_FIX = 'Write one prompt per line, or TOML tables [[prompt]] with kind =
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One prompt of a suite; its name is unique in its kind of text."""
+    """A prompt of a suite; its name is unique within its kind of text."""
 
     kind: str
     name: str
@@ -43,7 +43,7 @@ Results = Mapping[Prompt, Sequence[Round]]
 
 @dataclass(frozen=True, slots=True)
 class ResultRow:
-    """One line of the table: the figures of every side, the baseline first, on the prompts of one kind or "all"."""
+    """A row of the table: the figures of every side, baseline first, on the prompts of one kind or "all"."""
 
     kind: str
     prompts: int
@@ -62,7 +62,7 @@ class ResultRow:
 
 @dataclass(frozen=True, slots=True)
 class RaceProgress:
-    """An event of the current race; `done` counts all runs that ended."""
+    """An event of the current race; `done` counts all completed runs."""
 
     prompt: Prompt
     done: int
@@ -88,10 +88,10 @@ class BenchmarkPlan:
     """The sides and prompts of a benchmark.
 
     Attributes:
-        sides: The sides, no draft first.
-        request: How to answer; its messages stand before every prompt.
-        repeat: Most rounds that count.
-        is_quick: Stop when the overall result is clear, not that of every kind.
+        sides: The baseline, then the other sides.
+        request: How to answer; its messages come before every prompt.
+        repeat: Largest number of measured rounds.
+        is_quick: Stop when the overall result is clear, even if that of a kind is not.
         ends_early: Skip rounds that would not change the result.
     """
 
@@ -104,11 +104,11 @@ class BenchmarkPlan:
 
     @property
     def n_runs(self) -> int:
-        """Most runs, warm-up included."""
+        """Largest number of runs, including the warm-up."""
         return len(self.sides) * (len(self.prompts) * self.repeat + 1)
 
     def rows(self, results: Results) -> list[ResultRow]:
-        """Return a row per kind of text, and one over all if there are several kinds."""
+        """Return a row per kind of text, and a total row if there are several kinds."""
         names = [side.name for side in self.sides]
         by_kind: dict[str, list[Sequence[Round]]] = {}
         for prompt, rounds in results.items():
@@ -121,11 +121,11 @@ class BenchmarkPlan:
         ]
 
     def n_whole(self, results: Results) -> int:
-        """Return the rounds that covered the whole suite."""
+        """Return the number of rounds that covered the whole suite."""
         return min(map(len, results.values())) if results and len(results) == len(self.prompts) else 0
 
     def is_enough(self, results: Results) -> bool:
-        """Return whether all rounds were run, or more would not change any outcome."""
+        """Return whether all rounds ran, or more rounds would not change any outcome."""
         n_whole = self.n_whole(results)
         if n_whole in (0, self.repeat) or not self.ends_early:
             return n_whole == self.repeat
@@ -138,8 +138,8 @@ def benchmark(
 ) -> Iterator[RaceProgress | RoundEnded]:
     """Race round by round over every prompt; the first prompt also warms up.
 
-    Rounds go over the whole suite, so that a benchmark that is stopped early has all kinds of text. `results` receives
-    every finished round, also if an error is raised.
+    Each round covers the whole suite, so a benchmark that is stopped early has all kinds of text. `results` receives
+    every finished round, even if an error is raised.
     """
     n_runs = 0
     for number in range(1, plan.repeat + 1):
@@ -163,7 +163,7 @@ def benchmark(
 
 
 def load_suite(file: Path | None = None) -> tuple[Prompt, ...]:
-    """Return the built-in prompts, or those of a file; see `read_suite`. Raises UsageError."""
+    """Return the built-in prompts, or the prompts of a file; see `read_suite`. Raises UsageError."""
     file = file or _BUILT_IN_PROMPTS
     try:
         return read_suite(file.read_bytes(), str(file))
@@ -174,7 +174,7 @@ def load_suite(file: Path | None = None) -> tuple[Prompt, ...]:
 def read_suite(raw: bytes, name: str) -> tuple[Prompt, ...]:
     """Return the prompts of a file in UTF-8, or with a byte order mark. Raises UsageError.
 
-    A `.toml` file has tables `[[prompt]]` with `kind`, `name` and `text`; any other has a prompt per line.
+    A `.toml` file has tables `[[prompt]]` with `kind`, `name` and `text`; other files have a prompt per line.
     """
     suffix = PurePath(name).suffix.lower()
     try:
@@ -190,7 +190,7 @@ def read_suite(raw: bytes, name: str) -> tuple[Prompt, ...]:
 
 
 def _lines(text: str) -> tuple[Prompt, ...]:
-    # Only at line feeds: the rarer line ends are part of a prompt.
+    # Split only at line feeds: prompts may contain rarer line separators.
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     return tuple(Prompt("yours", str(number), line) for number, line in enumerate(lines, start=1))
 
@@ -213,7 +213,7 @@ def _word(entry: Any, key: str) -> str:
 
 
 def choose(prompts: Sequence[Prompt], kinds: Sequence[str] | None, per_kind: int | None) -> tuple[Prompt, ...]:
-    """Choose the first prompts of some kinds, one of each kind in turn. Raises UsageError for an unknown kind."""
+    """Choose prompts of these kinds, alternating between kinds. Raises UsageError for an unknown kind."""
     known = list(dict.fromkeys(prompt.kind for prompt in prompts))
     for kind in kinds or ():
         if kind not in known:

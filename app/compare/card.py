@@ -1,4 +1,4 @@
-"""A benchmark as a table for the terminal, as Markdown, and as a picture."""
+"""A benchmark as a table, as Markdown, and as a picture."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MORE_COLUMNS = ("acceptance", "tokens/step")
 
 
 def table_lines(rows: Sequence[ResultRow], columns: int | None = None) -> list[str]:
-    """Return a benchmark as a table of speedups; the ranges are left out where the terminal is too narrow."""
+    """Return a benchmark as a table of speedups; narrow terminals get no ranges."""
     lines = _table(rows, spreads=True)
     if columns is not None and max(map(len, lines)) > columns:
         lines = _table(rows, spreads=False)
@@ -94,7 +94,7 @@ def svg(title: str, rows: Sequence[ResultRow], facts: Mapping[str, str], notes: 
 
 
 def _bars(row: ResultRow, y: int, scale: float) -> list[str]:
-    """Draw one kind of text: its name and a bar for every side but the baseline."""
+    """Draw one kind of text: its name, and a bar for every side except the baseline."""
     out = [_text(_MARGIN, y + 10, row.kind, size=13, weight=600 if row.kind == "all" else 400)]
     left = _MARGIN + _LABEL
     for index, m in enumerate(row.measured[1:]):
@@ -125,6 +125,5 @@ def _text(
 
 
 def _xml(text: str) -> str:
-    """Return one escaped line of bounded length."""
     line = one_line(text)
     return escape(line if len(line) <= _MAX_LINE_CHARACTERS else line[: _MAX_LINE_CHARACTERS - 1] + "…", quote=True)

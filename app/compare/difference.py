@@ -1,9 +1,9 @@
-"""Find the first different token of two answers, and whether rounding explains it.
+"""Find the first different token of two answers, and check whether rounding explains it.
 
-A batch of several tokens is computed in another order than a single token, so its logits differ a little, in each
-engine that verifies drafts in batches. If the two best tokens are closer than that, either may win. To tell this from a
-fault, both sides are computed again with the tokens given: one by one, and in the batches of the drafted side. The
-rejected tokens of those batches are unknown, but earlier positions cannot see them, so any token replaces them.
+A batch of several tokens is computed in another order than a single token, so its logits differ slightly, in every
+engine that verifies drafts in batches. If the two best tokens are closer than that, either may win. To distinguish this
+from a fault, both sides are computed again with the tokens given: one by one, and in the batches of the drafted side.
+The rejected tokens of those batches are unknown, but earlier positions cannot see them, so any token replaces them.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from app.engine.types import SamplingParams
 from app.worker.request import LoadedPair
 
 ROUNDING = 1.0
-"""Largest change of a logit that rounding explains: coarse quantizations move one by 0.2 between batch sizes; a wrong
-cell in a cache moves the largest mover by several."""
+"""Largest logit difference that rounding explains: coarse quantizations change a logit by 0.2 between batch sizes; a
+wrong cell in a cache changes some logit by several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +35,13 @@ class Difference:
         index: Index of the token in the answer.
         plain: The token without drafts; None if that answer had ended.
         drafted: The token with drafts; None if that answer had ended.
-        width: Batch size in which the latter was chosen; 0 if unknown.
-        alone: Logits of both tokens in single-token batches; None if not computed.
-        batched: The same in the batches of the second answer.
-        moved: The largest change of any logit between the two; None if not computed.
-        near_tie: Whether rounding explains it; None if not computed.
-        p_alone: Probabilities of both tokens in single-token batches, before any sampler; None if not computed.
-        p_batched: The same in the batches of the second answer.
+        width: Batch size in which `drafted` was chosen; 0 if unknown.
+        alone: Logits of both tokens in single-token batches, if computed.
+        batched: Logits of both tokens in the batches of the drafted answer.
+        moved: Largest change of any logit between the two, if computed.
+        near_tie: Whether rounding explains the difference, if computed.
+        p_alone: Probabilities of both tokens in single-token batches, before any sampler.
+        p_batched: The same probabilities in the batches of the drafted answer.
     """
 
     index: int
@@ -60,7 +60,7 @@ class Difference:
 
     @property
     def lines(self) -> list[str]:
-        """The token that each side chose with its probability against the other one, and the explanation."""
+        """Return the token that each side chose, the probabilities of both, and the explanation."""
         alone = batched = ""
         if self.p_alone is not None and self.p_batched is not None:
             alone = f" ({self.p_alone[0]:.2%} against {self.p_alone[1]:.2%})"
@@ -92,7 +92,7 @@ def _shown(text: str, token: int | None) -> str:
 
 
 def first_difference(plain: Run, drafted: Run) -> int | None:
-    """Return the index of the first different token; None for the same answer."""
+    """Return the index of the first different token, if any."""
     same = common_prefix(plain.tokens, drafted.tokens)
     return None if same == len(plain.tokens) == len(drafted.tokens) else same
 
@@ -100,9 +100,9 @@ def first_difference(plain: Run, drafted: Run) -> int | None:
 def explain(
     pair: LoadedPair, plain: Run, drafted: Run, sampling: SamplingParams, cancelled: Cancelled
 ) -> Difference | None:
-    """Find and explain the first difference of two answers of a pair; None if there is none.
+    """Find and explain the first difference of two answers, if any.
 
-    Both have the same sampler chain with its seed. Uses the target's cache. Raises Interrupted.
+    Both answers have the same sampler chain and seed. Uses the target's cache. Raises Interrupted.
     """
     index = first_difference(plain, drafted)
     if index is None:
@@ -142,7 +142,7 @@ def _judge(sampling: SamplingParams, alone: tuple[float, float], moved: float, w
     if not sampling.is_greedy:
         cause = "the same random draw fell on the other token" if sampling.temperature > 0 else "the penalties decided"
         return True, f"rounding difference: {rounding}, and {cause}"
-    # Each of the two may have moved by that much, towards the other.
+    # Each logit may have moved by that much, towards the other.
     if gap <= 2 * moved:
         return True, f"rounding difference: the two tokens were nearly equally likely, and {rounding}"
     return False, (
@@ -151,14 +151,14 @@ def _judge(sampling: SamplingParams, alone: tuple[float, float], moved: float, w
 
 
 def _replay(pair: LoadedPair, run: Run, steps: Sequence[VerifyStep], index: int, cancelled: Cancelled) -> Logits:
-    """Compute an answer again up to one token, in given batches; return a copy of its logits."""
+    """Compute an answer again up to one token, in the given batches; return a copy of its logits."""
     # The batches of the cached prefix are unknown, so it stays in the cache.
     n_cached = run.stats.cache_n
     for _ in hold(pair.target, run.prompt[:n_cached], cancelled):
         pass
     for _ in pair.target.process(run.prompt[n_cached:], cancelled):
         pass
-    # The first token comes out of the prompt, not out of a verify step.
+    # The first token follows from the prompt, without a verify step.
     if index == 0:
         return np.array(pair.target.logits(0))
     for step in steps:
@@ -172,7 +172,7 @@ def _replay(pair: LoadedPair, run: Run, steps: Sequence[VerifyStep], index: int,
 
 
 def _evaluate(pair: LoadedPair, run: Run, step: VerifyStep) -> int:
-    """Evaluate a step's batch: the last token, the accepted ones, and replacements; return the cells before it."""
+    """Evaluate a step's batch: the last token, the accepted tokens, and replacements; return the cells before it."""
     *behind, last = [*run.prompt, *run.tokens[: step.first]][len(pair.target) :]
     for _ in pair.target.process(behind, lambda: False):
         pass

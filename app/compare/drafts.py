@@ -1,7 +1,7 @@
-"""Compare draft models of one target on text that it wrote: acceptance, KL divergence and expected speedup.
+"""Compare draft models of one target on text written by the target: acceptance, KL divergence and expected speedup.
 
-The target answers greedily once and its logits are kept. Every draft then predicts the same answers, so that all are
-judged on the same tokens.
+The target answers greedily once and its logits are saved. Every draft then predicts the same answers, so all drafts
+are judged on the same tokens.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from app.engine.types import MAX_DRAFT
 from app.worker.request import LoadedPair
 
 MIN_GAIN = 1.02
-"""Speedups up to here may be noise."""
+"""Smaller speedups may be noise."""
 _MIN_PROBABILITY = 1e-12
-"""Smallest probability of a draft model; a token that it excludes would make the divergence infinite."""
+"""Lower bound of a draft model's probabilities; a zero would make the divergence infinite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,9 @@ class Agreement:
     """Agreement of a draft with the target on the samples.
 
     Attributes:
-        acceptance: Share of their tokens that the draft ranks first.
-        divergence: Mean KL divergence of its distribution from the target's, in nats, at temperature 1; None for a
-            draft that scores only a few candidates.
+        acceptance: Share of the target's tokens that the draft ranks first.
+        divergence: Mean KL divergence of the draft from the target in nats, at temperature 1; None if the draft scores
+            only a few candidates.
     """
 
     acceptance: float
@@ -54,11 +54,11 @@ class Agreement:
 def write_samples(
     pair: LoadedPair, texts: Sequence[str], n_tokens: int, cancelled: Cancelled
 ) -> Generator[float, None, list[Sample]]:
-    """Let the target answer every prompt with up to `n_tokens` tokens; yields the share done.
+    """Let the target answer every prompt with up to `n_tokens` tokens; yield the completed share.
 
     Raises:
         Interrupted: Canceled.
-        UsageError: The context holds none of the prompts.
+        UsageError: No prompt fits the context.
     """
     samples = []
     for done, text in enumerate(texts):
@@ -89,7 +89,7 @@ def write_samples(
 def agreement(
     drafter: DraftSource, target: TokenCache, samples: Sequence[Sample], cancelled: Cancelled
 ) -> Generator[float, None, Agreement]:
-    """Let a draft predict every token of the samples; yields the share done. Raises Interrupted.
+    """Let a draft predict every token of the samples; yield the completed share. Raises Interrupted.
 
     Draft layers need the target's hidden rows, so the target evaluates the samples again.
     """
@@ -140,9 +140,9 @@ class Expected:
     """Expected gain of automatic drafting with a draft.
 
     Attributes:
-        draft_ns: Nanoseconds of a draft of one token.
-        speedup: 1 if the rule would not draft.
-        length: Best constant draft length; 0 if the rule would not draft.
+        draft_ns: Time to draft one token in nanoseconds.
+        speedup: 1 if automatic drafting would not draft.
+        length: Best constant draft length; 0 if automatic drafting would not draft.
     """
 
     draft_ns: float
@@ -154,7 +154,7 @@ def expected(target: CostModel, measured: CostModel, acceptance: float, longest:
     """Return the gain of the best draft length at this acceptance.
 
     Args:
-        target: One cost curve for all drafts, so that its noise does not choose the winner.
+        target: A single cost curve for all drafts, so that its noise does not choose the winner.
         measured: Measurement with this draft; only its costs relative to a single target token are used.
     """
     profile, own = target.profile, measured.profile

@@ -1,4 +1,4 @@
-"""A comparison as a job that a worker can run on whatever thread or process holds the pair."""
+"""A comparison as a job for the worker, in whatever thread or process holds the pair."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.worker.events import Event, JobEnded, JobProgressed, Measuring
 from app.worker.request import AnswerRequest, LoadedPair, readable_by
 
 EXPLAINING = "explaining the difference"
-"""Progress while the cause of different texts is computed."""
+"""Progress text while the cause of a difference is computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +25,8 @@ class Raced:
 
     Attributes:
         rounds: The rounds that every side finished.
-        differences: The first difference of each side from the first one; None for the same text. A side is missing
-            if it was not compared.
-        stopped: Whether it was cancelled.
-        broken: The error that ended it early.
+        differences: The first difference of each compared side from the baseline; None for the same text.
+        broken: The error that ended the comparison early, if any.
     """
 
     rounds: tuple[Round, ...]
@@ -41,13 +39,13 @@ class Raced:
 class CompareJob:
     """One prompt, answered by every side in turn; see `app.compare.race`.
 
-    Both models read the conversation before the prompt first, for all sides alike.
+    Both models read the earlier messages first, once for all sides.
 
     Attributes:
         request: What to answer. Sampling needs a seed.
-        sides: The sides, no draft first.
-        first: Number of the first one; each side warms up before number 1.
-        explains: Whether the texts of the first round are compared.
+        sides: The baseline, then the other sides.
+        first: Number of the first round; each side warms up before round 1.
+        explains: Whether to compare the texts of the first round.
     """
 
     request: AnswerRequest
@@ -60,21 +58,21 @@ class CompareJob:
     def run(self, pair: LoadedPair, number: int, controls: Controls) -> Iterator[Event]:
         """Yield progress and, as `JobProgressed`, `RunBegan`, `RunEnded` and `EXPLAINING`; end with `Raced`.
 
-        A stop ends it early and is no failure. Raises AppError if the pair lacks what a side needs, or the first round
-        failed.
+        A stop ends the job early and is no failure. Raises AppError if the pair lacks what a side needs, or the first
+        round failed.
         """
         cancelled = controls.cancelled
         check_sides(pair, self.sides)
         request = readable_by(pair, self.request)
         prefix = conversation_prefix(pair, request)
-        # Save what the comparison replaces, as for another conversation.
+        # Save the KV cache that the comparison replaces, as for another conversation.
         pair.prepare_caches(prefix, self.request.conversation or "")
         rounds: list[Round] = []
         broken: AppError | None = None
         numbers = range(self.first if self.first > 1 else WARM_UP, self.first + self.rounds)
         try:
             for event in race(pair, self.sides, request, numbers, cancelled, rounds, prefix=prefix, number=number):
-                # The end of an answer and its notices are in the run.
+                # `Run` has the end of an answer and its notices.
                 if isinstance(event, JobProgressed | Measuring | PromptProgress | Step):
                     yield event
         except AppError as error:
@@ -97,10 +95,10 @@ class CompareJob:
 
 
 def conversation_prefix(pair: LoadedPair, request: AnswerRequest) -> tuple[int, ...]:
-    """Return the tokens of a conversation before its last message; () if it does not fit the context.
+    """Return the tokens of a conversation before its last message, or () if it does not fit the context.
 
-    The chat template decides what stands between two messages, so two prompts with different last messages are built:
-    what they share is the prefix.
+    Only the chat template knows what comes between two messages, so two prompts with different last messages are built;
+    the prefix is what they share.
     """
     *before, last = request.messages
     other = replace(last, content="b" if last.content.startswith("a") else "a")

@@ -1,4 +1,4 @@
-"""Speeds and speedups of a race: medians, ranges, and when a difference is more than noise."""
+"""Speeds and speedups of a race: medians, ranges, and whether a difference exceeds noise."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from typing import TYPE_CHECKING, Any, Literal
 from app.engine.drafting_report import NO_DRAFT, NO_SPEEDUP, Speedup, times
 
 if TYPE_CHECKING:
-    # Races load the engine, which reading old results does not need.
+    # Races load the engine, which is not needed to read old results.
     from app.compare.race import Round
 
 NOISE = 0.03
-"""Share below which a difference is none, however often it was measured."""
+"""Smaller differences count as none, however often they were measured."""
 _RANGES_TO_HALF_INTERVAL = (6.36, 1.34, 0.74, 0.56)
-"""Half the 95% interval of the median of 2 to 5 measurements, in ranges (E. Lord, Biometrika 34, 1947, with the
-median in place of the mean, by simulation)."""
+"""Half the 95% interval of the median of 2 to 5 measurements, in ranges (E. Lord, Biometrika 34, 1947; adapted from
+mean to median by simulation)."""
 _SIGMAS_OF_95_PERCENT = 1.96
 """Standard deviations of a 95% interval."""
 _NEXT_RUN_COUNTS = (3, 10, 30, 100)
-"""Numbers of runs to try next if fewer do not suffice."""
+"""Numbers of runs to suggest if fewer do not suffice."""
 WHOLE = "all"
-"""Name of all kinds of text together."""
+"""Name for all kinds of text together."""
 UNCLEAR = "?"
-"""Mark of a ratio from too few runs."""
+"""Mark for a ratio from too few runs."""
 
 Outcome = Literal["faster", "slower", "tie", "same", "unclear", "unknown"]
-"""Meaning of a ratio: "same" if nothing was drafted, "unclear" for too few runs, "unknown" if not measured."""
+"""Meaning of a ratio: "same" if nothing was drafted, "unclear" after too few runs, "unknown" if not measured."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """At least one measurement of one thing; `likely` is the 95% interval of the median."""
+    """One or more measurements; `likely` is the 95% interval of the median."""
 
     median: float
     low: float
@@ -47,20 +47,20 @@ class Spread:
 
 
 def spread(values: Iterable[float | None]) -> Spread | None:
-    """Return median and range of the known values; None without any."""
+    """Return median and range of the known values, if any."""
     known = sorted(value for value in values if value is not None)
     return Spread(statistics.median(known), known[0], known[-1], len(known), _likely(known)) if known else None
 
 
 def _likely(known: Sequence[float]) -> tuple[float, float]:
-    """Return the 95% interval of the median of sorted measurements: by their range if few, else by a sign test."""
+    """Return the 95% interval of the median of sorted measurements, from the range or by a sign test."""
     n, low, high = len(known), known[0], known[-1]
     if n < 2 or low <= 0.0:
         return 0.0, math.inf
     if n < len(_RANGES_TO_HALF_INTERVAL) + 2:
         reach, median = (high / low) ** _RANGES_TO_HALF_INTERVAL[n - 2], statistics.median(known)
         return median / reach, median * reach
-    # The normal approximation of the binomial distribution, with its continuity correction.
+    # The normal approximation of the binomial distribution, with continuity correction
     left_out = max(0, int((n - 1) / 2 - _SIGMAS_OF_95_PERCENT * math.sqrt(n) / 2))
     return known[left_out], known[n - 1 - left_out]
 
@@ -70,11 +70,11 @@ class SideFigures:
     """Figures of one side over some rounds.
 
     Attributes:
-        ratio: Its speed over the first side's, round by round; None for that one and if not measured.
-        tokens_per_second: Of the tokens after the first.
-        acceptance: Accepted over drafted tokens, all rounds together; None if nothing was drafted.
-        tokens_per_verify: Tokens per verify step, all rounds together.
-        draft_prompt_ms: Milliseconds in which the draft model read the prompt; they count against it.
+        ratio: Its speed relative to the baseline, round by round; None for the baseline and if not measured.
+        tokens_per_second: Speed after the first token.
+        acceptance: Accepted over drafted tokens in all rounds, if any were drafted.
+        tokens_per_verify: Tokens per verify step in all rounds.
+        draft_prompt_ms: Draft model's prefill time; counted against drafting.
         drafter: Sources of its drafts.
         is_idle: Whether it neither drafted nor read a prompt with the draft model.
     """
@@ -91,7 +91,7 @@ class SideFigures:
 
     @property
     def outcome(self) -> Outcome:
-        """Return whether the ratio is a difference beyond chance and noise."""
+        """Return whether the ratio differs from 1 beyond chance and noise."""
         if self.ratio is None:
             return "unknown"
         if self.is_idle:
@@ -105,7 +105,7 @@ class SideFigures:
 
     @property
     def gain(self) -> str:
-        """The speedup in words, without the runs that it is from."""
+        """The speedup in words, without the number of runs."""
         if self.ratio is None:
             return "not measured: the answers are too short"
         if self.outcome == "same":
@@ -115,7 +115,7 @@ class SideFigures:
     def verdict(self, more: str = "") -> str:
         """Return one sentence, such as "2.1× faster (3 runs each, alternating: 2.0 to 2.2)".
 
-        `more` says how to get more rounds, with a place for their number.
+        `more` says how to get more rounds, with a placeholder for their number.
         """
         ratio = self.ratio
         if ratio is None:
@@ -143,7 +143,7 @@ class SideFigures:
 
     @property
     def texts(self) -> tuple[str, str, str, str]:
-        """Speed, first token, acceptance and tokens per step for a table; texts of what was not measured are empty."""
+        """Return speed, first token, acceptance and tokens per step for a table; empty texts for unknown values."""
         speed, first_ms, per_step = self.tokens_per_second, self.first_token_ms, self.tokens_per_verify
         return (
             f"{speed.median:.1f} tok/s" if speed is not None else "",
@@ -176,15 +176,15 @@ def _faster(ratio: Spread) -> str:
 
 
 def factor(ratio: float) -> str:
-    """Return a ratio with two decimals, from 1.95 on with one."""
+    """Return a ratio with two decimals, or one decimal from 1.95."""
     return f"{ratio:.1f}" if ratio >= 1.95 else f"{ratio:.2f}"
 
 
 def measure(races: Sequence[Sequence[Round]], name: str, against: str) -> SideFigures:
-    """Measure a side against another one over one or more races; each prompt counts alike, per token.
+    """Compare a side with another side over one or more races; all prompts have the same weight, per token.
 
-    Each ratio is between two runs of the same round, whose mean times per token are taken over the prompts. The range
-    is therefore that between rounds, not between prompts.
+    Each ratio compares two runs of the same round by their mean time per token over the prompts. So the range is
+    between rounds, not between prompts.
     """
     runs = [round_[name] for rounds in races for round_ in rounds]
     means = _ns_per_round(races, name, against)
@@ -205,7 +205,7 @@ def measure(races: Sequence[Sequence[Round]], name: str, against: str) -> SideFi
 
 
 def _ns_per_round(races: Sequence[Sequence[Round]], name: str, against: str) -> list[tuple[float, float]]:
-    """Return the mean nanoseconds per token of both sides by round, over the prompts that both have measured."""
+    """Return the mean nanoseconds per token of both sides by round, over prompts that both sides measured."""
     means = []
     for rounds in zip(*races, strict=False):
         rates = [(one[name].stats.tokens_per_second, one[against].stats.tokens_per_second) for one in rounds]
@@ -216,5 +216,5 @@ def _ns_per_round(races: Sequence[Sequence[Round]], name: str, against: str) -> 
 
 
 def speeds(measured: Iterable[SideFigures]) -> dict[str, Spread]:
-    """Return the tokens per second of each side that has any."""
+    """Return the tokens per second of each measured side."""
     return {m.name: m.tokens_per_second for m in measured if m.tokens_per_second is not None}

@@ -40,9 +40,9 @@ _FILE_FORMAT = 1
 Speeds = Mapping[str, Mapping[str, Spread]]
 """Tokens per second by kind of text and side; the kind of a single prompt is empty."""
 _MIN_TOKENS_FOR_SPEEDUP = 128
-"""Judged tokens after which `PairStatistics.gain` has nearly forgotten what it began with."""
+"""Judged tokens after which the prior of `PairStatistics.gain` has little weight."""
 _MIN_TOKENS_FOR_ACCEPTANCE = 64
-"""Drafted tokens below which an acceptance is chance."""
+"""Drafted tokens below which acceptance is mostly chance."""
 _MOST_SAVED = 0.99
 log = logging.getLogger("tandem.memory")
 
@@ -50,7 +50,7 @@ log = logging.getLogger("tandem.memory")
 def save(folder: Path, facts: Mapping[str, str], when: str, speeds: Speeds) -> bool:
     """Replace the stored result of a pair, measured at `when` (UTC, ISO 8601); return False if the disk refuses.
 
-    `facts` has machine, target and draft by name, and whatever else is to be kept with them.
+    `facts` has machine, target and draft by name, and any other facts to store.
     """
     details = {name: value for name, value in facts.items() if name != "machine"}
     by_kind = {kind: {name: speed.as_json() for name, speed in by.items()} for kind, by in speeds.items()}
@@ -67,7 +67,7 @@ def save(folder: Path, facts: Mapping[str, str], when: str, speeds: Speeds) -> b
 def speedups(folder: Path, processor: str) -> dict[tuple[str, str], float]:
     """Return the speedup of automatic drafting in the latest result of each pair on this processor.
 
-    Ratios are by the file names of target and draft model.
+    Keys are the file names of target and draft model.
     """
     latest: dict[tuple[str, str], tuple[str, float]] = {}
     for file in folder.glob("*.json"):
@@ -78,7 +78,7 @@ def speedups(folder: Path, processor: str) -> dict[tuple[str, str], float]:
 
 
 def _read(raw: Any, processor: str) -> list[tuple[tuple[str, str], str, float]]:
-    """Return the file names, time and speedup of the results of a file."""
+    """Return the file names, time and speedup of each result in a file."""
     machine = str(raw["machine"])
     if machine != processor and not machine.startswith(f"{processor}, "):
         return []
@@ -95,7 +95,7 @@ def _read(raw: Any, processor: str) -> list[tuple[tuple[str, str], str, float]]:
 
 
 def measured_capacity(n_ctx: int, released: Mapping[str, int] | None = None) -> tuple[str, Capacity]:
-    """Return this machine in one line, and its memory for models with the speeds of the pairs measured here.
+    """Describe this machine in one line; return its memory for models with the speeds of pairs measured here.
 
     `released` are bytes by device that unloading a pair would free.
     """
@@ -104,7 +104,7 @@ def measured_capacity(n_ctx: int, released: Mapping[str, int] | None = None) -> 
 
 
 def seen_here() -> dict[str, PairSpeed]:
-    """Return earlier measurements of every pair by name, for the placement it would get now."""
+    """Return earlier measurements of every pair by name, for its current placement."""
     try:
         pairs = {name: files for name, files in registry().read().pairs.items() if files.is_here}
         rooms = memory_rooms() if pairs else ()
@@ -135,7 +135,7 @@ def benchmarked_speedups() -> Mapping[tuple[str, str], float]:
 
 
 def measured_of(params: PairParams, benchmarked: Mapping[tuple[str, str], float]) -> Measured | None:
-    """Return the measurements of earlier answers of this pair in this placement; None without any."""
+    """Return the measurements of a pair in this placement, if any."""
     memory = stored_measurements.load_statistics(memory_file(params))
     if memory is None:
         return None
@@ -148,7 +148,7 @@ def measured_of(params: PairParams, benchmarked: Mapping[tuple[str, str], float]
 def of_memory(
     memory: PairStatistics, drafter: Source | None = Source.MODEL, benchmarked: float | None = None
 ) -> Measured:
-    """Return the statistics of a pair as speeds, and the speedup of its latest benchmark if it has one."""
+    """Return the statistics of a pair as speeds, with the speedup of its latest benchmark if there is one."""
     counts = [bin_ for place in memory.model.counts for bin_ in place]
     judged = sum(seen for _, seen in counts)
     speedup = Speedup(benchmarked, measured=True) if benchmarked is not None else None

@@ -1,8 +1,8 @@
-"""Races: sides answer one prompt in turn, each alone and from the same state.
+"""Races: sides answer the same prompt in turn, one at a time and from the same state.
 
-Before every run both caches are cut back to the same beginning. One short warm-up run each does not count. The order
-is reversed every other round, so that a machine that changes speed does so for all. The time in which the draft model
-reads the prompt counts against drafting.
+Before every run both caches are cut back to the same prefix. One short warm-up run per side is not counted. The order
+is reversed every other round, so that a machine that slows down affects all sides. The draft model's prefill counts
+against drafting.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from app.worker.request import AnswerRequest, LoadedPair, prompt_progress
 from app.worker.responder import answer
 
 WARM_UP = 0
-"""Number of the round that does not count."""
+"""Number of the warm-up round."""
 WARM_UP_TOKENS = 16
-"""Enough to load the weights and compile the kernels."""
+"""Enough tokens to load the weights and compile the kernels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One way to draft, by a name that is unique in its race."""
+    """One way to draft; its name is unique in its race."""
 
     name: str
     drafting: Drafting
 
 
 def sides_of(automatic: AutoDraft, fixed: DraftParams | None) -> tuple[Side, ...]:
-    """Return no draft, the fixed parameters if any, and automatic drafting."""
+    """Return the baseline, the fixed parameters if any, and automatic drafting."""
     middle = []
     if fixed is not None:
         # Such as "fixed 7/0.6" for n_max and p_min.
@@ -60,9 +60,9 @@ def check_sides(pair: LoadedPair, sides: Sequence[Side]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class VerifyStep:
-    """Emitted and drafted tokens of one verify step, and the index in the answer of its first token.
+    """Emitted and drafted tokens of one verify step, and the answer index of its first token.
 
-    The prompt gave token 0.
+    Token 0 follows from the prompt.
     """
 
     first: int
@@ -81,9 +81,9 @@ class Run:
         notices: Notices of the responder, such as a lost draft model.
         drafter: "model", "ngram", "model+ngram" or "none".
         why: Why nothing was drafted, if known; "" otherwise.
-        wall_s: Seconds that it took; 0 if unknown.
+        wall_s: Duration in seconds; 0 if unknown.
         others_s: CPU seconds of other programs in that time.
-        threads: CPU thread counts that it used.
+        threads: CPU thread counts used.
     """
 
     contender: str
@@ -104,7 +104,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class RunBegan:
-    """A side begins to answer in this round; the events up to `RunEnded` are its own."""
+    """A side begins to answer; the events up to `RunEnded` are its own."""
 
     side: str
     round: int
@@ -133,10 +133,10 @@ def race(
     prefix: Sequence[int] = (),
     number: int = 0,
 ) -> Iterator[Event]:
-    """Let every side answer once a round, with a seed if it samples; an error of a side ends the race.
+    """Let every side answer once per round, with a seed if it samples; an error of a side ends the race.
 
-    In round `WARM_UP`, each side answers with a few tokens, which do not count. `rounds` receives each round that
-    every side finished. Before a run, both models have read `prefix`, the beginning of the prompt, and nothing else.
+    In round `WARM_UP`, each side writes a few tokens, which do not count. `rounds` receives each round that every side
+    finished. Before a run, both models have read `prefix`, the beginning of the prompt, and nothing else.
     """
     short = replace(request, max_tokens=min(WARM_UP_TOKENS, request.max_tokens or WARM_UP_TOKENS))
     for round_number in round_numbers:
@@ -161,7 +161,7 @@ def race(
 def answer_as(
     pair: LoadedPair, name: str, request: AnswerRequest, cancelled: Cancelled, prefix: Sequence[int], number: int
 ) -> Generator[Event, None, Run | None]:
-    """Answer once as a side of this name, with exactly the prefix in both caches; return None if cancelled."""
+    """Answer once as a side of this name, with exactly the prefix in both caches; return None if canceled."""
     pictures = request.pictures
     prompt = tuple(pair.prompts.build(request.messages, request.prefill, request.thinking, pictures=pictures).tokens)
     try:
@@ -169,7 +169,7 @@ def answer_as(
         for index, cache in enumerate([pair.target] + ([draft_cache] if draft_cache is not None else [])):
             for done in hold(cache, prefix, cancelled):
                 pair.threads.yield_cpu()
-                # The same for a side without a draft.
+                # A side without a draft must start from the same state.
                 yield replace(prompt_progress(pair, number, done, len(prefix), drafting=index > 0), drafting=False)
     except Interrupted:
         return None
@@ -196,7 +196,7 @@ def answer_as(
         yield event
     assert finished is not None
     if finished.lost and pair.drafter is not None and pair.drafter.is_broken:
-        # Without its draft model, further rounds would measure nothing.
+        # Without the draft model, further rounds would measure nothing.
         what = capitalized(pair.drafter.kind.failed)
         raise ComputeError(f"{what}: {finished.lost}", "It is left out until the models are loaded again.")
     if finished.reason is FinishReason.CANCELLED:
@@ -220,6 +220,6 @@ def answer_as(
 
 
 def hold(cache: TokenCache, prefix: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
-    """Make one cache hold exactly these tokens; yields how many new ones are done."""
+    """Make a cache hold exactly these tokens; yield the number of new tokens evaluated."""
     n_cached = cache.reuse([*prefix, 0])
     yield from cache.process(prefix[n_cached:], cancelled)

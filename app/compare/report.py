@@ -21,9 +21,9 @@ from app.models.pair_info import PairInfo
 from app.worker.request import AnswerRequest
 
 _BUSY_CPU_SHARE = 0.3
-"""Share of all cores that other programs take, from which on a warning is shown."""
+"""Share of all cores above which other programs cause a warning."""
 _SHORT_S = 0.5
-"""The system's CPU counters are too coarse for less time."""
+"""Shorter times are too coarse for the system's CPU counters."""
 _TABLE_HEAD = ("", "speed", "ratio", "first token", "acceptance", "tokens/step")
 _MARKDOWN_CHARACTERS = re.compile(r"([\\`*_{}\[\]<>()#+!|~])")
 
@@ -33,9 +33,7 @@ class Comparison:
     """One prompt, compared; the first side is the baseline.
 
     Attributes:
-        rounds: Its rounds, at least one.
-        differences: The first difference from the baseline by side; None for the same text. A side is missing if it
-            was not compared.
+        differences: The first difference from the baseline of each compared side; None for the same text.
     """
 
     rounds: Sequence[Round]
@@ -43,7 +41,7 @@ class Comparison:
 
     @cached_property
     def measured(self) -> tuple[SideFigures, ...]:
-        """Every side's figures, the baseline first."""
+        """The figures of every side, baseline first."""
         names = list(self.rounds[0])
         return tuple(measure([self.rounds], name, names[0]) for name in names)
 
@@ -63,7 +61,7 @@ class Comparison:
 
     @property
     def notes(self) -> list[str]:
-        """Notes on the whole comparison: where each side starts, and what makes it unreliable."""
+        """Return notes on the whole comparison: cached tokens, and what makes it unreliable."""
         return [start(self.rounds), *filter(None, [busy_programs(self.rounds)])]
 
 
@@ -85,7 +83,7 @@ def busy_programs(rounds: Iterable[Round]) -> str | None:
 
 
 def start(rounds: Sequence[Round]) -> str:
-    """Return what is cached when each side starts."""
+    """Say how many tokens are cached when each side starts."""
     cached = min(run.stats.cache_n for run in rounds[0].values())
     if not cached:
         return "each side starts from empty caches and reads the whole prompt"
@@ -93,7 +91,7 @@ def start(rounds: Sequence[Round]) -> str:
 
 
 def seen(request: AnswerRequest) -> str:
-    """Return what each side sees besides the prompt."""
+    """Say what each side reads before the prompt."""
     *before, _ = request.messages
     n = sum(message.role is not Role.SYSTEM for message in before)
     parts = [f"the {n:,} messages before it" if n > 1 else "the message before it"] if n else []
@@ -102,7 +100,7 @@ def seen(request: AnswerRequest) -> str:
 
 
 def how(request: AnswerRequest) -> str:
-    """Return the sampling in a few words."""
+    """Describe the sampling in a few words."""
     sampling = request.sampling
     draw = "greedy" if sampling.is_greedy else f"temperature {sampling.temperature:g}, seed {sampling.seed}"
     return f"{draw}, {request.max_tokens} tokens at most"
@@ -120,7 +118,7 @@ def _cells(m: SideFigures, *, spreads: bool) -> tuple[str, ...]:
 
 
 def comparison_lines(comparison: Comparison, more: str = "") -> list[str]:
-    """Return a table, and the verdict on every side but the baseline; `more` as for `SideFigures.verdict`."""
+    """Return a table, and the verdict on every side except the baseline; `more` as for `SideFigures.verdict`."""
     lines = text_table([_TABLE_HEAD, *(_cells(m, spreads=False) for m in comparison.measured)], left=1)
     lines += ["", *comparison.notes]
     for m in comparison.measured[1:]:
@@ -129,7 +127,7 @@ def comparison_lines(comparison: Comparison, more: str = "") -> list[str]:
 
 
 def comparison_json(comparison: Comparison, more: str = "") -> dict[str, Any]:
-    """Return every figure, every run and the texts, by side."""
+    """Return all figures, runs and texts by side."""
     out: dict[str, Any] = {}
     for m in comparison.measured:
         runs = comparison.runs(m.name)
@@ -147,7 +145,7 @@ def comparison_json(comparison: Comparison, more: str = "") -> dict[str, Any]:
 
 
 def run_json(run: Run, number: int) -> dict[str, Any]:
-    """Return one run."""
+    """Return a run for JSON."""
     stats = run.stats
     return {
         "round": number,
@@ -179,23 +177,23 @@ def comparison_markdown(comparison: Comparison, request: AnswerRequest, pair: Pa
 
 
 def markdown_table(cells: Sequence[Sequence[str]]) -> list[str]:
-    """Return the lines of a Markdown table; the first row is the head."""
+    """Return the lines of a Markdown table; the first row is the header."""
     head, *rows = ["| " + " | ".join(map(escaped, row)) + " |" for row in cells]
     return [head, "| --- |" + " ---: |" * (len(cells[0]) - 1), *rows]
 
 
 def fenced(text: str) -> str:
-    """Return a text in a fence that it cannot end."""
+    """Return a text in a code fence longer than any inside it."""
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}text\n{printable(text)}\n{fence}"
 
 
 def escaped(text: str) -> str:
-    """Return a text as one line that Markdown shows as it is."""
+    """Return a text as one line with Markdown escaped."""
     return _MARKDOWN_CHARACTERS.sub(r"\\\1", one_line(text))
 
 
 def one_line(text: str) -> str:
-    # XML 1.0, in which cards are drawn, lacks these two.
+    # XML 1.0, which cards use, cannot contain these two.
     return " ".join(printable(text).translate({0xFFFE: None, 0xFFFF: None}).split())

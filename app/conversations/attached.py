@@ -1,7 +1,7 @@
-"""A prompt with files, pastes and pictures in front of it, as one message.
+"""A prompt with files, pastes and pictures before it, as one message.
 
-Each text stands in a fence below its name, and the question refers to it by that name, so no other Markdown is taken
-for one; of a picture, the fence holds its digest and size. `split` takes a message apart again.
+Each text is in a code fence below its name, and the question refers to it by that name, so other Markdown is not
+mistaken for an attachment; the fence of a picture holds its digest and size. `split` separates the message again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import PurePath
 from app.core.pictures import MARK, Picture, without_marks
 
 PICTURE_LANGUAGE = "tandem-picture"
-"""Language of a fence with a picture; no suffix of a file is that long."""
+"""Language of a picture's fence; no file has such a long suffix."""
 _FENCED_FILE = re.compile(r"([^\n]+):\n(`{3,})([\w+#-]*)\n(.*?)\n\2\n\n", re.DOTALL)
 _PICTURE_FACTS = re.compile(r"([0-9a-f]{64}) (image/[a-z0-9.-]{1,20}) ([0-9]{1,8})x([0-9]{1,8})", re.ASCII)
 _PICTURE_BLOCK = re.compile(rf"^[^\n]+:\n(`{{3,}}){PICTURE_LANGUAGE}\n{_PICTURE_FACTS.pattern}\n\1\n\n", re.MULTILINE)
@@ -25,12 +25,12 @@ _LANGUAGE_NAME = re.compile(r"[A-Za-z0-9+#-]{1,12}")
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A text or a picture in front of a question.
+    """A text or picture before a question.
 
     Attributes:
         name: One line; a file's path as typed.
-        is_file: Whether the question refers to it as `@name`, not as `[name]`.
-        picture: The picture that the text describes; None for text.
+        is_file: Whether the question refers to it as `@name` instead of `[name]`.
+        picture: The picture that the text describes, if any.
     """
 
     name: str
@@ -46,37 +46,36 @@ class Attachment:
 
     @property
     def reference(self) -> str:
-        """The reference in the question."""
         return file_reference(self.name) if self.is_file else f"[{self.name}]"
 
     @property
     def references(self) -> tuple[str, ...]:
-        """All ways to refer to it; a path may stand in quotes."""
+        """All ways to refer to it; a path may be quoted."""
         return (self.reference, quoted_reference(self.name)) if self.is_file else (self.reference,)
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Size in bytes."""
         return len(self.text.encode("utf-8", "replace"))
 
 
 def file_reference(path: str) -> str:
-    """Return a path as it stands in a prompt."""
+    """Return a path as written in a prompt."""
     return quoted_reference(path) if _NEEDS_QUOTES.search(path) else f"@{path}"
 
 
 def quoted_reference(path: str) -> str:
-    """Return a path in quotes; a quotation mark in it is doubled."""
+    """Return a path in quotes; quotation marks in it are doubled."""
     return '@"' + path.replace('"', '""') + '"'
 
 
 def compose(question: str, attachments: Sequence[Attachment]) -> str:
-    """Return the message; `split` takes it apart if the question refers to every attachment."""
+    """Return the message; `split` reverses it if the question refers to every attachment."""
     return "".join(map(_block, attachments)) + question
 
 
 def split(message: str) -> tuple[str, tuple[Attachment, ...]]:
-    """Return the question and its attachments, of which `compose` makes the same message."""
+    """Return the question and its attachments; `compose` restores the message."""
     found = []
     at = 0
     while block := _FENCED_FILE.match(message, at):
@@ -86,14 +85,14 @@ def split(message: str) -> tuple[str, tuple[Attachment, ...]]:
     attachments = tuple(
         _attachment(name, language, text, question) for name, _, language, text in (block.groups() for block in found)
     )
-    # Anything else that looks so was typed, and stays whole.
+    # The user typed anything else that looks like an attachment; keep it.
     if not all(_is_referred_to(each, question) for each in attachments) or compose(question, attachments) != message:
         return message, ()
     return question, attachments
 
 
 def with_marks(message: str) -> tuple[str, tuple[Picture, ...]]:
-    """Return a message as a model reads it, with a `MARK` where it refers to a picture first, and these pictures."""
+    """Return a message for a model, with a `MARK` at the first reference to each picture, and these pictures."""
     question, attachments = split(without_marks(message))
     shown = [(each.references, each.picture) for each in attachments if each.picture is not None]
     by_reference = {reference: picture for references, picture in shown for reference in references}
@@ -114,7 +113,7 @@ def with_marks(message: str) -> tuple[str, tuple[Picture, ...]]:
 
 
 def searchable(message: str) -> str:
-    """Return a message without the digests and sizes of its pictures; their names are in the question."""
+    """Return a message without the digests and sizes of its pictures; the question has their names."""
     return _PICTURE_BLOCK.sub("", message) if PICTURE_LANGUAGE in message else message
 
 
@@ -130,7 +129,7 @@ def question_of(message: str) -> str:
 
 
 def replace_references(question: str, words: Mapping[str, str]) -> str:
-    """Replace references in a question, all at once: a new text may look like another reference."""
+    """Replace references in a question, all at once, because a replacement may look like another reference."""
     references = "|".join(map(re.escape, sorted(words, key=len, reverse=True)))
     return re.sub(references, lambda found: words[found[0]], question) if words else question
 

@@ -1,4 +1,4 @@
-"""The SQLite database of the store: connection, transactions and errors; tables, migrations and full-text index."""
+"""The store's SQLite database: connection, transactions and errors; tables, migrations and full-text index."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.core.errors import StoreError
 
 BUSY_S = 2.0
 """Seconds to wait for another Tandem that is writing."""
-# SQLite quotes broken bytes of a schema in its message, which Python then cannot decode.
+# SQLite quotes invalid bytes of a schema in its message, which Python cannot decode.
 ERRORS = (sqlite3.Error, UnicodeDecodeError)
 """Errors of SQLite."""
 _PERMISSIONS_FIX = "Check the folder and its permissions."
@@ -27,7 +27,7 @@ class ConversationGoneError(StoreError):
 
 
 class Database:
-    """One SQLite connection, for the thread that opened it; `file` is None in memory."""
+    """A SQLite connection for the thread that opened it; `file` is None in memory."""
 
     def __init__(self, connection: sqlite3.Connection, file: Path | None = None) -> None:
         self.connection = connection
@@ -45,9 +45,9 @@ class Database:
 
     @contextmanager
     def write(self, *, durable: bool = False) -> Iterator[sqlite3.Connection]:
-        """Run a transaction; a durable one waits for the disk, so that it survives a power cut.
+        """Run a transaction; a durable transaction waits for the disk, so that it survives a power cut.
 
-        Raises StoreError; nothing is written then.
+        Raises StoreError; then nothing was written.
         """
         with store_errors(self.file):
             self.connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
@@ -62,7 +62,7 @@ def connect(file: Path, mode: str, timeout: float = BUSY_S) -> sqlite3.Connectio
 
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """Commit the block as a whole or not at all; wait for another writer at its start."""
+    """Commit or roll back the whole block; wait for another writer first."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -80,7 +80,7 @@ def checkpoint(db: sqlite3.Connection) -> None:
 
 
 def is_damage(error: Exception) -> bool:
-    """Return whether SQLite reports a broken file; a broken full-text index is a constraint error of no kind."""
+    """Return whether SQLite reports a broken file; a broken full-text index is a plain constraint error."""
     is_broken_index = getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_CONSTRAINT
     is_broken_file = _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
     return isinstance(error, UnicodeDecodeError) or is_broken_index or is_broken_file
@@ -98,7 +98,7 @@ def damage_mark(file: Path) -> Path:
 
 @contextmanager
 def store_errors(file: Path | None) -> Iterator[None]:
-    """Raise errors of SQLite and of the disk as `StoreError`; mark a damaged file."""
+    """Convert errors of SQLite and of the disk to `StoreError`; mark a damaged file."""
     try:
         yield
     except ERRORS as error:
@@ -173,7 +173,7 @@ MIGRATIONS: Sequence[Sequence[str]] = (
             PRIMARY KEY (message, seq)
         ) WITHOUT ROWID
         """,
-        # "Tand", which names the file's program to the `file` command.
+        # "Tand" identifies the file for the `file` command.
         "PRAGMA application_id = 0x54616E64",
     ),
 )
@@ -198,7 +198,7 @@ _PICTURES = """
         data BLOB NOT NULL
     )
 """
-"""The pictures that messages and unsent prompts refer to by their digests."""
+"""The pictures that messages and unsent prompts refer to by digest."""
 _TAGS = """
     CREATE TABLE IF NOT EXISTS tags (
         conversation INTEGER NOT NULL REFERENCES conversations(id) ON DELETE CASCADE,
@@ -214,7 +214,7 @@ _ADD_NEW = """
     INSERT INTO found(rowid, text, reasoning)
     SELECT new.id, new.text, new.reasoning WHERE new.state <> 'writing';
 """
-# An answer that is being written changes each second, and is indexed when it ends.
+# A running answer changes every second; it is indexed when it ends.
 _INDEX = {
     "found_messages": "CREATE VIEW found_messages AS SELECT id, text, reasoning FROM messages WHERE state <> 'writing'",
     "found": "CREATE VIRTUAL TABLE found USING "
@@ -224,8 +224,8 @@ _INDEX = {
     "found_update": "CREATE TRIGGER found_update AFTER UPDATE OF text, reasoning, state ON messages "
     f"BEGIN {_REMOVE_OLD} {_ADD_NEW} END",
 }
-"""The full-text index, the messages in it, and what keeps it up to date."""
-# Earlier versions wrote a running answer in pieces, which the end of the process may have left.
+"""The full-text index, the indexed messages, and the triggers that update it."""
+# Earlier versions stored a running answer in pieces; a killed process may have left some.
 _JOIN_PIECES = """
     UPDATE messages SET
         text = text || (SELECT coalesce(group_concat(text, ''), '') FROM
@@ -239,7 +239,7 @@ _JOIN_PIECES = """
 def prepare(db: sqlite3.Connection) -> None:
     """Create or migrate all tables and the full-text index.
 
-    Raises StoreError for a file from a newer Tandem, or sqlite3.Error; nothing was changed then.
+    Raises StoreError for a file from a newer Tandem, or sqlite3.Error; then nothing was changed.
     """
     if missing := MIGRATIONS[schema_version(db) :]:
         with transaction(db):
@@ -262,7 +262,7 @@ def prepare(db: sqlite3.Connection) -> None:
 
 
 def schema_version(db: sqlite3.Connection) -> int:
-    """Return the schema version; 0 for a new file. Raises StoreError for a newer one."""
+    """Return the schema version; 0 for a new file. Raises StoreError for a newer version."""
     (version,) = db.execute("PRAGMA user_version").fetchone()
     if version > len(MIGRATIONS):
         raise StoreError(

@@ -1,7 +1,7 @@
 """Conversations as files: JSON with everything, Markdown for people. `importing` reads both.
 
-Markdown holds everything but other branches. Comments that no viewer shows let it be read back; a line of a message
-that looks like one gets a backslash.
+Markdown has everything except other branches. Invisible comments let Tandem read it back; a line of a message that
+looks like such a comment gets a backslash.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ VERSION = 1
 NO_TITLE = "Conversation"
 """Heading of a conversation without a title."""
 MARKER = re.compile(r"<!-- tandem:(conversation|system|message|reasoning|text|calls|pictures) ?(.*?) ?-->$")
-"""A comment of Tandem in Markdown: the kind of what follows, and its fields as JSON."""
+"""A comment of Tandem in Markdown: the kind of text that follows, and its fields as JSON."""
 _LOOKS_LIKE_MARKER = re.compile(r"^<!-- (\\*tandem:)", re.MULTILINE)
 _ESCAPED_MARKER = re.compile(r"^<!-- \\(\\*tandem:)", re.MULTILINE)
 _ESCAPED_IN_TITLE = r"[\\`*_<\[#]"
@@ -73,22 +73,22 @@ def _about(conversation: StoredConversation) -> dict[str, Any]:
 
 
 def to_markdown(conversations: Iterable[StoredConversation]) -> str:
-    """Return the text of a Markdown file; one conversation follows another."""
+    """Return the text of a Markdown file with these conversations."""
     return "\n".join(map(_markdown, conversations))
 
 
 def n_left_out(conversation: StoredConversation) -> int:
-    """Return how many messages of other branches a Markdown file does not have."""
+    """Count the messages of other branches, which a Markdown file leaves out."""
     return len(conversation.tree.nodes) - len(conversation.tree.path)
 
 
 def unescape_markers(text: str) -> str:
-    """Return a text of a Markdown file without the backslashes that `to_markdown` added."""
+    """Remove the backslashes that `to_markdown` added."""
     return _ESCAPED_MARKER.sub(r"<!-- \1", text)
 
 
 def unescape_title(heading: str) -> str:
-    """Return the title in a heading that `to_markdown` wrote."""
+    """Return the title of a heading written by `to_markdown`."""
     return re.sub(rf"\\({_ESCAPED_IN_TITLE})", r"\1", heading)
 
 
@@ -96,7 +96,7 @@ def _markdown(conversation: StoredConversation) -> str:
     about, answer = _about(conversation), conversation.settings.get("answer")
     prompt = []
     if isinstance(answer, dict) and isinstance(system := answer.get("system"), str):
-        # For people to read, so not among the settings in the comment.
+        # People read it as text, so the comment does not repeat it.
         about["settings"] |= {"answer": {name: value for name, value in answer.items() if name != "system"}}
         prompt = [_marker("system"), f"## {_ROLE_HEADINGS[Role.SYSTEM]}", "", _body(system), ""]
     title = re.sub(f"({_ESCAPED_IN_TITLE})", r"\\\1", printable(about["title"])) or NO_TITLE
@@ -125,6 +125,6 @@ def _body(text: str) -> str:
 
 
 def _marker(kind: str, **fields: Any) -> str:
-    # A title may hold "-->"; as an escape it cannot end the comment.
+    # A title may contain "-->"; escaped, it cannot end the comment.
     given = escape_unprintable(json.dumps(fields, ensure_ascii=False)).replace(">", "\\u003e") if fields else ""
     return f"<!-- tandem:{kind} {given}".rstrip() + " -->"

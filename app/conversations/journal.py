@@ -1,4 +1,4 @@
-"""An answer on its way to the disk: the message is written each second, and whole when it ends."""
+"""A running answer on disk: Tandem writes the message every second, and completely when it ends."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from app.conversations.tree import Document, Node, State
 from app.core.errors import AppError, StoreError
 
 ON_DISK_S = 1.0
-"""Longest wait of new text in seconds."""
+"""Longest time that new text waits to be written."""
 _NOT_BEGUN = Ending(failure=AppError("Tandem ended before the answer began.", "Send the prompt again."))
 
 
 class Journal:
-    """Save an answer while it is written. The caller adds text and calls `save_due`; there is no thread.
+    """Saves an answer while it is written. The caller adds text and calls `save_due`; there is no thread.
 
-    A disk that refuses never stops an answer: its text stays in memory, `error` says why, and `save_due` tries again,
-    or `retry` after the end.
+    A disk error never stops an answer: the text stays in memory, `error` says why, and `save_due` tries again, or
+    `retry` after the end.
 
     Args:
-        node: The message as it was before; a continued message has an ended state.
-        leaf: The leaf of the branch that was active, to return to if nothing of a new answer is kept.
+        node: The message before this answer; a continued message has an ended state.
+        leaf: The previously active leaf, to restore if nothing of a new answer is stored.
 
     Attributes:
-        start: The message as it was before.
-        error: Why the newest text is not on disk; None otherwise.
+        start: The message before this answer.
+        error: Why the newest text is not on disk, if it is not.
     """
 
     def __init__(
@@ -51,13 +51,13 @@ class Journal:
         self._text: list[str] = [node.text]
         self._reasoning: list[str] = [node.reasoning]
         self._pending_since: float | None = None
-        """When the oldest text came that is not on disk; None if all is."""
+        """Time of the oldest text that is not on disk, if any."""
         self._final: Node | None = None
         """The whole answer, until it is stored."""
 
     @property
     def continues(self) -> bool:
-        """Return whether it continues an answer that ended early."""
+        """Return whether it continues an interrupted answer."""
         return self.start.state is not State.WRITING
 
     @property
@@ -72,7 +72,6 @@ class Journal:
         return replace(self.start, state=State.WRITING, text=text, reasoning=reasoning)
 
     def add(self, text: str, *, reasoning: bool = False) -> None:
-        """Append text."""
         if not text:
             return
         if self._pending_since is None:
@@ -80,30 +79,30 @@ class Journal:
         (self._reasoning if reasoning else self._text).append(text)
 
     def save_due(self, next_s: float) -> None:
-        """Write the text that cannot wait for the next call, `next_s` seconds from now."""
+        """Write text that cannot wait `next_s` seconds for the next call."""
         if self._pending_since is not None and self._clock() - self._pending_since + next_s >= ON_DISK_S:
             self.flush()
 
     def flush(self) -> None:
-        """Write all that is not on disk yet; `error` says why it is refused."""
+        """Write all pending text; `error` says why it is refused."""
         try:
             self.save()
         except StoreError as error:
             self.error = error
-            # The next try comes after the same wait, not with the next token.
+            # Try again after the same wait, not with the next token.
             self._pending_since = self._clock()
         if isinstance(self.error, ConversationGoneError):
             self._end()
 
     def retry(self) -> bool:
-        """Store an ended answer that the disk has refused; return whether it is stored now."""
+        """Try again to store an ended answer; return whether it is stored."""
         if self._final is None:
             return False
         self.flush()
         return self.error is None
 
     def save(self) -> None:
-        """Write all that is not on disk yet. Raises StoreError."""
+        """Write all pending text. Raises StoreError."""
         if self._final is not None:
             self._store(self._final)
         elif self._pending_since is not None:
@@ -117,7 +116,7 @@ class Journal:
     ) -> Node:
         """End the answer and store it as a message; return it.
 
-        None takes the text that was added, and keeps the numbers.
+        By default, the text is what was added, and the numbers stay.
         """
         given: dict[str, Any] = {"text": text, "reasoning": reasoning, "stats": stats}
         node = replace(self.node, state=state, **{name: value for name, value in given.items() if value is not None})
@@ -151,14 +150,14 @@ class Journal:
 
 
 def recover(db: sqlite3.Connection, unfinished: Sequence[int]) -> None:
-    """Mark unfinished answers as cut; the caller holds the transaction and knows that no one writes them."""
+    """Mark unfinished answers as interrupted, in the caller's transaction; no process may be writing them."""
     for message in unfinished:
         row = db.execute(f"SELECT {NODE} FROM messages WHERE id = ? AND state = 'writing'", (message,)).fetchone()
         if row is None:
             continue
         node = to_node(row)
         if node.text.strip() or node.reasoning.strip():
-            # How the part that it continues ended is no longer how it ends.
+            # A continued part must not keep the ending of an earlier part.
             _write(db, replace(node, state=State.CUT, stats=without_ending(node.stats)))
         else:
             _remove_empty(db, node)
@@ -173,7 +172,7 @@ def _write(db: sqlite3.Connection, node: Node) -> None:
 
 
 def _remove_empty(db: sqlite3.Connection, node: Node) -> None:
-    """Remove an answer without text: activate an earlier one, or note with the prompt why it has none."""
+    """Remove an answer without text: activate an earlier answer, or store with the prompt why it has none."""
     db.execute("DELETE FROM messages WHERE id = ?", (node.id,))
     leaf = node.parent
     while (newer := db.execute("SELECT max(id) FROM messages WHERE parent = ?", (leaf,)).fetchone()[0]) is not None:

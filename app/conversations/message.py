@@ -1,4 +1,4 @@
-"""Messages as a model reads them, why an answer is incomplete, and what takes the place of messages that do not fit."""
+"""Messages as a model reads them, why an answer is incomplete, and summaries of messages that do not fit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.engine.types import FinishReason
 _T = TypeVar("_T")
 _REASON_BY_VALUE = {reason.value: reason for reason in FinishReason}
 _MAX_SENTENCE = 1000
-"""Characters of a sentence; an imported file may hold more."""
+"""Limit for a sentence in characters; an imported file may hold more."""
 
 
 class Role(Enum):
@@ -29,12 +29,12 @@ class Role(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message; `content` is without the reasoning.
+    """A message; `content` excludes the reasoning.
 
     Attributes:
-        tool_calls: Calls of tools that an answer made.
-        tool_call_id: The call whose result this is, for a message from a tool.
-        pictures: Each stands where the content has a `MARK`, in order.
+        tool_calls: Tool calls of an answer.
+        tool_call_id: The call whose result this is, for a message of a tool.
+        pictures: Pictures in the order of the `MARK`s in the content.
     """
 
     role: Role
@@ -46,7 +46,7 @@ class Message:
 
 
 def pictures_as_text(message: Message, is_gone: Callable[[Picture], bool] = lambda picture: True) -> Message:
-    """Return a message with the names of pictures in their place: of all, or of those that are gone."""
+    """Replace pictures by their names: all pictures, or those that are gone."""
     first, *rest = message.content.split(MARK)
     content, kept = [first], []
     for picture, text in zip(message.pictures, rest, strict=True):
@@ -60,7 +60,7 @@ def pictures_as_text(message: Message, is_gone: Callable[[Picture], bool] = lamb
 
 @dataclass(frozen=True, slots=True)
 class Prefill:
-    """An answer that ended early and is continued; without text, its reasoning is."""
+    """A continued answer that ended early; if it has no text, the reasoning continues."""
 
     text: str
     reasoning: str = ""
@@ -68,12 +68,12 @@ class Prefill:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """Why a message has no more text.
+    """Why a message ended.
 
     Attributes:
-        reason: Why the model stopped; None if it failed or is unknown.
-        repeats: Repetitions of the last block that ended the answer; else 0.
-        at_limit: Whether the full context could not be longer.
+        reason: Why the model stopped, if known.
+        repeats: Repetitions of the last block, if they ended the answer; else 0.
+        at_limit: Whether the context was full at its largest size.
     """
 
     reason: FinishReason | None = None
@@ -83,7 +83,7 @@ class Ending:
 
     @classmethod
     def read(cls, numbers: Mapping[str, Any]) -> Ending:
-        """Return the ending in the numbers of a message; ignore invalid values of an imported file."""
+        """Read the ending from the numbers of a message; ignore invalid values of an imported file."""
         return cls(
             _REASON_BY_VALUE.get(_given(numbers, "reason", "")),
             max(0, _given(numbers, "repeats", 0)),
@@ -93,7 +93,7 @@ class Ending:
 
     @property
     def numbers(self) -> dict[str, Any]:
-        """Return it as numbers of a message, for `read`."""
+        """Return the numbers of a message that `read` reads."""
         reason = self.reason.value if self.reason is not None else None
         error = _error_document(self.failure) if self.failure is not None else None
         found = {"reason": reason, "repeats": self.repeats, "at_limit": self.at_limit, "error": error}
@@ -107,7 +107,7 @@ def _given(numbers: Mapping[str, Any], name: str, default: _T) -> _T:
 
 
 def _error_document(error: AppError) -> dict[str, Any]:
-    """Return a failure with the facts that its fix depends on; each surface words the fix."""
+    """Return a failure with the facts for its fix; each surface words the fix."""
     match error:
         case ContextOverflowError():
             return {"message": error.message, "kind": "context", "whose": error.whose, "n_tokens": error.n_tokens}
@@ -130,7 +130,7 @@ def _read_error(stored: dict[Any, Any]) -> AppError | None:
 
 
 def repeated(times: int) -> str:
-    """Describe the end of an answer that repeated itself; 0 for an unknown number of times."""
+    """Describe an answer that ended by repetition; 0 means an unknown number of times."""
     return "stopped: the answer repeated itself" + (f" {times} times" if times else "")
 
 
@@ -141,18 +141,18 @@ def without_ending(numbers: Mapping[str, Any]) -> dict[str, Any]:
 
 _KEY, _N_KEPT, _SUMMARY = "compaction", "n_kept", "summary"
 _MAX_SUMMARY = 100_000
-"""Characters of a summary; an imported file may hold more."""
+"""Limit for a summary in characters; an imported file may hold more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """Part of a conversation that the model reads before a prompt with which the context was full.
+    """What the model reads of a conversation when a prompt exceeds the context.
 
     It is stored with that prompt. It counts messages instead of naming one, so it stays valid in an exported file.
 
     Attributes:
-        n_kept: Messages right before the prompt that it still reads.
-        summary: Summary of those before them; "" if they are left out.
+        n_kept: Messages before the prompt that the model still reads.
+        summary: Summary of the earlier messages; "" leaves them out.
     """
 
     n_kept: int
@@ -160,14 +160,14 @@ class Compaction:
 
     @classmethod
     def read(cls, numbers: Mapping[str, Any]) -> Compaction | None:
-        """Return the compaction in the numbers of a prompt; None without a valid one."""
+        """Return the compaction in the numbers of a prompt, if there is a valid one."""
         found = _given(numbers, _KEY, dict[str, Any]())
         n_kept, summary = _given(found, _N_KEPT, -1), found.get(_SUMMARY)
         return cls(n_kept, summary[:_MAX_SUMMARY]) if n_kept >= 0 and isinstance(summary, str) else None
 
     @property
     def numbers(self) -> dict[str, Any]:
-        """Return it as numbers of a prompt, for `read`."""
+        """Return the numbers of a prompt that `read` reads."""
         return {_KEY: {_N_KEPT: self.n_kept, _SUMMARY: self.summary}}
 
 
@@ -175,12 +175,12 @@ _CALLS = "calls"
 
 
 def calls_as_numbers(calls: Sequence[ToolCall]) -> dict[str, Any]:
-    """Return the calls of an answer as numbers of it, for `calls_in`."""
+    """Return the tool calls of an answer as numbers that `calls_in` reads."""
     return {_CALLS: [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in calls]}
 
 
 def calls_in(numbers: Mapping[str, Any]) -> tuple[ToolCall, ...]:
-    """Return the calls in the numbers of an answer; ignore invalid ones of an imported file."""
+    """Return the tool calls in the numbers of an answer; ignore invalid calls of an imported file."""
     found = []
     for one in _given(numbers, _CALLS, list[Any]()):
         match one:
@@ -191,13 +191,12 @@ def calls_in(numbers: Mapping[str, Any]) -> tuple[ToolCall, ...]:
 
 @dataclass(frozen=True, slots=True)
 class ResultOf:
-    """The call that the message of a tool answers.
+    """The tool call that a result belongs to.
 
     Attributes:
-        call: Id of the call.
-        tool: Name of the tool, as the model knows it.
+        tool: The tool's name for the model.
         failed: Whether the text is an error.
-        seconds: Time that the call took.
+        seconds: Duration of the call.
     """
 
     call: str
@@ -207,7 +206,7 @@ class ResultOf:
 
     @classmethod
     def read(cls, numbers: Mapping[str, Any]) -> ResultOf:
-        """Return the call in the numbers of a result, as far as they are valid."""
+        """Read the call from the numbers of a result; ignore invalid values."""
         seconds = numbers.get("seconds")
         return cls(
             _given(numbers, "call", ""),
@@ -218,5 +217,5 @@ class ResultOf:
 
     @property
     def numbers(self) -> dict[str, Any]:
-        """Return it as numbers of a message, for `read`."""
+        """Return the numbers of a message that `read` reads."""
         return {"call": self.call, "tool": self.tool, "failed": self.failed, "seconds": round(self.seconds, 3)}

@@ -1,4 +1,4 @@
-"""Open the conversation database: write-ahead log, migration, checkpoint; daily backups, and repair from one."""
+"""Open the conversation database: write-ahead log, migration, checkpoint, daily backups, and repair from a backup."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _DAY_S = 24 * 3600.0
 
 
 def open_file(file: Path) -> tuple[Database, str]:
-    """Open the database, creating it if it is absent; replace a damaged one by its backup.
+    """Open or create the database; replace a damaged file by its backup.
 
-    Returns also a notice if the file was damaged, else "". Raises StoreError if the file cannot be written, is busy, or
+    Also returns a notice if the file was damaged, else "". Raises StoreError if the file cannot be written, is busy, or
     belongs to a newer Tandem.
     """
     with store_errors(file):
@@ -61,7 +61,7 @@ def open_memory() -> Database:
 
 
 def is_unused(file: Path) -> bool:
-    """Return whether no process has the file open, by SQLite's own lock."""
+    """Ask SQLite's lock whether no process has the file open."""
     try:
         with closing(connect(file, "rw", timeout=0)) as db:
             db.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -72,9 +72,9 @@ def is_unused(file: Path) -> bool:
 
 
 def check_file(file: Path) -> int | None:
-    """Check every page for `tandem doctor`; return the number of conversations, or None without a file.
+    """Check every page for `tandem doctor`; return the number of conversations, or None if the file does not exist.
 
-    Nothing is changed. Raises StoreError if the file is damaged, cannot be read, or is from a newer Tandem.
+    Changes nothing. Raises StoreError if the file is damaged, unreadable, or from a newer Tandem.
     """
     with store_errors(file):
         try:
@@ -89,8 +89,8 @@ def check_file(file: Path) -> int | None:
 
 
 def _create_private(file: Path) -> None:
-    """Create the file for its owner alone, or check that it can be written."""
-    # SQLite would open a read-only file for reading, and fail at the first message.
+    """Create the file for its owner only, or check that it is writable."""
+    # SQLite would open a read-only file and fail at the first message.
     os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
     regular_file.status(file)
 
@@ -103,7 +103,7 @@ def _open(file: Path, *, check: bool = False) -> Database:
         db.execute("PRAGMA journal_mode = WAL")
         if check:
             with transaction(db):
-                # It may be the broken part, and can be built again.
+                # The index may be the broken part; it can be rebuilt.
                 drop_index(db)
                 _check_pages(db)
         if 0 < (version := schema_version(db)) < len(MIGRATIONS):
@@ -117,7 +117,7 @@ def _open(file: Path, *, check: bool = False) -> Database:
 
 
 def _prepare(db: sqlite3.Connection) -> sqlite3.Connection:
-    # One title with a broken byte would make every list unreadable.
+    # A title with an invalid byte would make every list unreadable.
     db.text_factory = lambda text: text.decode("utf-8", "replace")
     prepare(db)
     db.execute("PRAGMA foreign_keys = ON")
@@ -125,7 +125,6 @@ def _prepare(db: sqlite3.Connection) -> sqlite3.Connection:
 
 
 def _check_pages(db: sqlite3.Connection) -> None:
-    """Check every page. Raises sqlite3.DatabaseError."""
     (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
     if verdict != "ok":
         error = sqlite3.DatabaseError(verdict)
@@ -134,7 +133,7 @@ def _check_pages(db: sqlite3.Connection) -> None:
 
 
 def _restore(file: Path) -> str:
-    """Set a damaged file aside and put its newest intact backup, or nothing, in its place; return a notice."""
+    """Rename a damaged file and replace it by the newest intact backup, if any; return a notice."""
     new = file.with_name(file.name + "-restored")
     aside = file.with_name(f"{file.stem}-damaged-{time.strftime('%Y-%m-%d-%H%M%S')}{file.suffix}")
     backups = sorted(file.parent.glob(f"{file.stem}-backup*{file.suffix}"), key=lambda path: -path.stat().st_mtime)
@@ -162,7 +161,7 @@ def _copied_intact(backup: Path, new: Path) -> bool:
         return False
 
 
-# Backups beside the database: one rolling daily copy, and one before each schema migration
+# Backups: a rolling daily copy, and a copy before each schema migration
 
 
 def start_daily_backup(file: Path) -> None:
@@ -171,7 +170,7 @@ def start_daily_backup(file: Path) -> None:
 
 
 def back_up_daily(file: Path) -> None:
-    """Replace the daily backup if it is older than a day; keep the old one on failure.
+    """Replace the daily backup if it is older than a day; on failure, keep it.
 
     Takes seconds for a large file.
     """

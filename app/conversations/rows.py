@@ -1,4 +1,4 @@
-"""Rows of the store as values, and values as rows; its pictures; imported conversations that it has already."""
+"""Convert rows of the store to values and back; pictures; duplicates of imported conversations."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ SUMMARY = (
     "id, title, named, pinned, created, updated, "
     "(SELECT group_concat(tag, ' ') FROM tags WHERE conversation = conversations.id)"
 )
-"""The columns that `to_summary` takes."""
+"""The columns for `to_summary`."""
 NODE = "id, parent, role, text, reasoning, state, created, stats"
-"""The columns that `to_node` takes."""
+"""The columns for `to_node`."""
 _EMPTY_OBJECT = "{}"
 ROLES = {role.value: role for role in Role}
 STATES = {state.value: state for state in State}
 _FRESH_S = 3600.0
-"""Seconds for which the time of a stored picture stays: changing it writes the whole picture again."""
+"""How long the time of a stored picture stays: changing it rewrites the whole picture."""
 _TEXTS = f"""
     SELECT text FROM messages WHERE text LIKE '%`{PICTURE_LANGUAGE}%'
     UNION ALL SELECT draft FROM conversations UNION ALL SELECT text FROM unsent
@@ -35,13 +35,13 @@ _TEXTS = f"""
 
 
 def to_summary(row: Sequence[Any]) -> Summary:
-    """Return a conversation's line in the list."""
+    """Return the list entry of a conversation."""
     number, title, named, pinned, created, updated, tags = row
     return Summary(number, title, bool(named), bool(pinned), created, updated, tuple(sorted((tags or "").split())))
 
 
 def to_node(row: Sequence[Any]) -> Node:
-    """Return a message; its role or state may be one of a newer version."""
+    """Return a message; its role or state may come from a newer version."""
     number, parent, raw_role, text, reasoning, raw_state, created, stats = row
     role, state = ROLES.get(raw_role, Role.USER), STATES.get(raw_state, State.CUT)
     numbers = {} if stats == _EMPTY_OBJECT else to_document(stats)
@@ -49,7 +49,7 @@ def to_node(row: Sequence[Any]) -> Node:
 
 
 def to_document(text: str) -> Document:
-    """Return what `dump` wrote; an empty document if it cannot be read."""
+    """Read a document written by `dump`; an unreadable document is empty."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -58,30 +58,30 @@ def to_document(text: str) -> Document:
 
 
 def dump(document: Document | None) -> str:
-    """Return a document as JSON. Raises ValueError for what JSON does not have, such as NaN."""
+    """Return a document as JSON. Raises ValueError for values that JSON does not have, such as NaN."""
     return storable(json.dumps(dict(document or {}), ensure_ascii=False, allow_nan=False, separators=(",", ":")))
 
 
 def storable(text: str) -> str:
-    """Replace half a surrogate pair, as a terminal may paste it, by a question mark."""
+    """Replace unpaired surrogates, which a terminal may paste, by question marks."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def change(db: sqlite3.Connection, sql: str, *values: object) -> None:
-    """Run an UPDATE. Raises ConversationGoneError where it changes no row."""
+    """Run an UPDATE. Raises ConversationGoneError if it changes no row."""
     if not db.execute(sql, values).rowcount:
         raise ConversationGoneError
 
 
 def insert(db: sqlite3.Connection, table: str, **columns: object) -> int:
-    """Insert a row; returns its id."""
+    """Insert a row; return its id."""
     names, marks = ", ".join(columns), ", ".join("?" * len(columns))
     row = db.execute(f"INSERT INTO {table}({names}) VALUES ({marks})", tuple(columns.values()))
     return int(row.lastrowid or 0)
 
 
 def insert_node(db: sqlite3.Connection, conversation: int, node: Node) -> int:
-    """Insert a message with its id, or with a new one for 0; returns it."""
+    """Insert a message with its id, or with a new id if it is 0; return the id."""
     return insert(
         db,
         "messages",
@@ -98,7 +98,7 @@ def insert_node(db: sqlite3.Connection, conversation: int, node: Node) -> int:
 
 
 def insert_conversation(db: sqlite3.Connection, conversation: StoredConversation) -> int:
-    """Insert a conversation with new ids; returns its own."""
+    """Insert a conversation with new ids; return its id."""
     summary = conversation.summary
     number = insert(
         db,
@@ -120,7 +120,7 @@ def insert_conversation(db: sqlite3.Connection, conversation: StoredConversation
 
 
 def change_tags(db: sqlite3.Connection, conversation: int, added: Iterable[str], removed: Iterable[str] = ()) -> None:
-    """Add tags to a conversation, and remove others."""
+    """Add and remove tags of a conversation."""
     db.executemany("INSERT OR IGNORE INTO tags VALUES (?, ?)", [(conversation, tag) for tag in added])
     gone = [(conversation, tag) for tag in removed]
     db.executemany("DELETE FROM tags WHERE conversation = ? AND tag = ?", gone)
@@ -129,10 +129,10 @@ def change_tags(db: sqlite3.Connection, conversation: int, added: Iterable[str],
 def find_duplicates(database: Database, conversations: Sequence[StoredConversation]) -> tuple[int | None, ...]:
     """Map each imported conversation to the id of a stored conversation with all its messages, or None.
 
-    Ids differ from store to store, so the texts are compared, each with all texts before it in its branch. Another one
-    of the same file is not counted twice, since a fork has the messages of its original. The one that began at the same
-    time comes first, a deleted one last. Without messages, that time, the title and the unsent text must be the same;
-    another system prompt makes another conversation.
+    Ids differ between stores, so texts are compared, each with all earlier texts of its branch. Each stored
+    conversation matches once, since a fork has the messages of its original. Conversations with the same start time
+    match first, deleted ones last. Without messages, the start time, title and unsent text must be equal; a different
+    system prompt makes a different conversation.
     """
     messages = "SELECT id, parent, role, text FROM messages WHERE conversation = ? ORDER BY id"
     columns = "SELECT id, title, created, draft, settings FROM conversations ORDER BY deleted IS NOT NULL, id"
@@ -160,24 +160,24 @@ def find_duplicates(database: Database, conversations: Sequence[StoredConversati
 
 
 def _system(settings: Document) -> str | None:
-    """Return the system prompt, without the empty lines that Markdown does not keep around it."""
+    """Return the system prompt without surrounding blank lines, which Markdown loses."""
     answer = settings.get("answer")
     text = answer.get("system") if isinstance(answer, dict) else None
     return printable(storable(text)).strip() if isinstance(text, str) else None
 
 
 def _digests(messages: Iterable[Sequence[Any]]) -> set[bytes]:
-    """Return for each message a digest of it and of all before it; parents come first."""
+    """Return a digest of each message with all earlier messages; parents come first."""
     found: dict[int | None, bytes] = {}
     for number, parent, role, text in messages:
-        # Markdown has no empty lines around a text.
+        # Markdown loses the blank lines around a text.
         plain = printable(storable(text)).strip()
         whole = found.get(parent, b"") + f"{role}\0{plain}".encode()
         found[number] = blake2b(whole, digest_size=16).digest()
     return set(found.values())
 
 
-# Pictures: each once, by its digest, for as long as a text refers to it
+# Pictures: stored once, by digest, for as long as a text refers to them
 
 
 class StoredPictures:
@@ -193,7 +193,7 @@ class StoredPictures:
             insert_pictures(db, [picture], self._now())
 
     def load(self, digests: Iterable[str]) -> dict[str, PictureData]:
-        """Return the pictures of these digests; one that is absent or damaged is left out."""
+        """Return the pictures with these digests; skip absent or damaged pictures."""
         found = {}
         for digest in set(digests):
             rows = self._database.rows("SELECT type, width, height, data FROM pictures WHERE digest = ?", (digest,))
@@ -213,7 +213,7 @@ def _digests_in(texts: Iterable[str]) -> set[str]:
 
 
 def insert_pictures(db: sqlite3.Connection, pictures: Iterable[PictureData], now: float) -> None:
-    """Insert the pictures that are not stored yet."""
+    """Insert pictures that are not stored yet."""
     for each in pictures:
         kept = each.picture
         db.execute(
@@ -224,7 +224,7 @@ def insert_pictures(db: sqlite3.Connection, pictures: Iterable[PictureData], now
 
 
 def remove_unused(db: sqlite3.Connection, before: float) -> None:
-    """Remove pictures stored before a time to which no text refers."""
+    """Remove pictures stored before a time that no text refers to."""
     old = {digest for (digest,) in db.execute("SELECT digest FROM pictures WHERE stored <= ?", (before,))}
     unused = old - _digests_in(text for (text,) in db.execute(_TEXTS)) if old else ()
     db.executemany("DELETE FROM pictures WHERE digest = ?", [(digest,) for digest in unused])

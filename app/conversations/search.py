@@ -1,4 +1,4 @@
-"""Full-text search over all messages while the user types. A query is plain words, never a query language."""
+"""Full-text search over all messages while the user types. A query is plain words, not a query language."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _MOST_TERMS, _LONGEST_TERM = 16, 100
 _TRIGRAM_LENGTH = 3
 _EXCERPT_CHARS = 160
 _CHARACTERS_BEFORE_HIT = 24
-"""Characters of an excerpt before its first hit."""
+"""Excerpt characters before the first hit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """A piece of a message on one line; `marks` are start and end of every hit in it."""
+    """A piece of a message on one line; `marks` are the start and end of every hit."""
 
     text: str
     marks: tuple[tuple[int, int], ...]
@@ -28,11 +28,11 @@ class Excerpt:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A conversation with a message, or a title, that holds every term.
+    """A conversation whose title or message contains every term.
 
     Attributes:
         message: The newest message with a hit; None if only the title has one.
-        excerpt: Of that message, or the title.
+        excerpt: Excerpt of that message, or the title.
     """
 
     conversation: int
@@ -41,17 +41,17 @@ class Hit:
 
 
 def any_of(words: Sequence[str]) -> re.Pattern[str]:
-    """Return a pattern that finds each of these words, in any case."""
+    """Return a case-insensitive pattern for any of these words."""
     return re.compile("|".join(re.escape(word) for word in sorted(words, key=len, reverse=True)), re.IGNORECASE)
 
 
 def excerpt(text: str, words: Sequence[str], length: int = _EXCERPT_CHARS) -> Excerpt:
-    """Return about `length` characters on one line: the beginning, or those around the first hit if it is later."""
+    """Return about `length` characters on one line: from the beginning, or around a later first hit."""
     pattern = any_of(words)
     first = pattern.search(text)
     start = max(0, first.start() - _CHARACTERS_BEFORE_HIT) if first and first.end() > length else 0
     if start:
-        # Begin with a whole word, if there is a space to cut at.
+        # Begin with a whole word if there is a space to cut at.
         space = re.compile(r"\s").search(text, start, first.start() if first else start)
         start = space.end() if space else start
     line = " ".join(text[start : start + length].split())
@@ -60,9 +60,9 @@ def excerpt(text: str, words: Sequence[str], length: int = _EXCERPT_CHARS) -> Ex
 
 
 def search(database: Database, query: str, limit: int) -> tuple[Hit, ...]:
-    """Return the conversations with a message, or a title, that holds every term, by last message.
+    """Return conversations whose title or message contains every term, by last message.
 
-    A term such as "#work" is a tag if a conversation has one that begins so; all of its conversations have the tag.
+    A term such as "#work" matches all conversations with a tag that begins so, if there is such a tag.
     """
     terms = storable(query).replace("\0", " ").split()[:_MOST_TERMS]
     known = [f"#{tag}" for (tag,) in database.rows("SELECT DISTINCT tag FROM tags")]
@@ -70,7 +70,7 @@ def search(database: Database, query: str, limit: int) -> tuple[Hit, ...]:
     words = [term[:_LONGEST_TERM] for term in terms if term not in tags]
     if not terms:
         return ()
-    # The full-text index has no words of fewer than three letters, and no titles, but the digests of pictures.
+    # The full-text index has no words under three letters, no titles, and the digests of pictures.
     database.connection.create_function("has_words", 2, _has_words, deterministic=True)
     is_exact = all(len(word) >= _TRIGRAM_LENGTH for word in words)
     long = " ".join('"' + word.replace('"', '""') + '"' for word in words if len(word) >= _TRIGRAM_LENGTH)

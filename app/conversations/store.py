@@ -1,8 +1,8 @@
-"""Every conversation on disk, in one SQLite database.
+"""All conversations on disk, in one SQLite database.
 
-A store belongs to the thread that opened it. Several processes may use one file: each sees what the others have
-committed. A committed write survives the end of the process; messages and ended answers also survive a power cut.
-Every method raises `StoreError` when the disk refuses; nothing is written then.
+A store belongs to the thread that opened it. Several processes may use the same file: each sees the committed writes of
+all. A committed write survives the end of the process; messages and ended answers also survive a power cut. Every
+method raises `StoreError` if the disk refuses; then nothing was written.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ from app.conversations.tree import Document, Node, State, StoredConversation, Su
 from app.core.errors import StoreError
 
 UNDO_S = 24 * 3600.0
-"""Seconds for which a deleted conversation can be restored."""
+"""How long a deleted conversation can be restored."""
 
 
 class Store:
-    """The conversations in a file, which is created if it is absent; None keeps them in memory.
+    """The conversations in a file, which is created if absent, or in memory for None.
 
-    Answers that a crash cut are marked. Raises StoreError if the file cannot be written, or is from a newer Tandem.
+    Interrupted answers are marked. Raises StoreError if the file cannot be written, or is from a newer Tandem.
 
     Attributes:
-        notice: What the user should know about how it was opened; "" for nothing.
+        notice: What the user should know about opening the file, if anything.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Store:
         now: Callable[[], float] = time.time,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        # Unfinished answers in a file that no other Tandem uses were cut by a crash.
+        # If no other Tandem uses the file, a crash interrupted its unfinished answers.
         self._was_unused = file is None or is_unused(file)
         self.database, self.notice = (open_memory(), "") if file is None else open_file(file)
         self._rows = self.database.rows
@@ -69,7 +69,7 @@ class Store:
         self._journals: list[Journal] = []
         cut = self._rows("SELECT id FROM messages WHERE state = 'writing'") if self._was_unused else ()
         if cut:
-            # On a full disk, the next start marks them.
+            # If the disk is full, the next start marks them.
             with suppress(StoreError), self.database.write() as db:
                 recover(db, [number for (number,) in cut])
 
@@ -81,7 +81,7 @@ class Store:
     def close(self) -> None:
         """Write pending text, purge deleted conversations and unused pictures, and close the file.
 
-        Unfinished answers count as cut. Raises StoreError if the disk refuses.
+        Unfinished answers are marked as interrupted. Raises StoreError if the disk refuses.
         """
         unfinished = [journal for journal in self._journals if not journal.ended]
         self._journals.clear()
@@ -91,7 +91,7 @@ class Store:
             if unfinished:
                 with self.database.write(durable=True) as db:
                     recover(db, [journal.start.id for journal in unfinished])
-            # Here because removing messages from the index takes as long as adding them.
+            # Purge at the end: removing messages from the index takes as long as adding them.
             with suppress(StoreError), self.database.write() as db:
                 db.execute("DELETE FROM conversations WHERE deleted <= ?", (self._purge_time,))
                 remove_unused(db, self._purge_time)
@@ -103,14 +103,14 @@ class Store:
     # Conversations
 
     def summaries(self) -> tuple[Summary, ...]:
-        """Return all conversations: pinned ones first, then by last message."""
+        """Return all conversations: pinned conversations first, then by last message."""
         rows = self._rows(
             f"SELECT {SUMMARY} FROM conversations WHERE deleted IS NULL ORDER BY pinned DESC, updated DESC, id DESC"
         )
         return tuple(to_summary(row) for row in rows)
 
     def load(self, conversation: int) -> StoredConversation:
-        """Return a conversation, also a deleted one, with unfinished answers as far as they are on disk."""
+        """Return a conversation, even if it is deleted, with the stored text of unfinished answers."""
         rows = self._rows(f"SELECT leaf, settings, draft, {SUMMARY} FROM conversations WHERE id = ?", (conversation,))
         if not rows:
             raise ConversationGoneError
@@ -118,13 +118,13 @@ class Store:
         nodes: dict[int, Node] = {}
         for row in self._rows(f"SELECT {NODE} FROM messages WHERE conversation = ? ORDER BY id", (conversation,)):
             node = to_node(row)
-            # A reply to a message that damage has removed begins a branch.
+            # A reply to a message lost by damage begins a branch.
             nodes[node.id] = node if node.parent in nodes else replace(node, parent=None)
         tree = Tree(nodes, leaf if leaf in nodes else next(reversed(nodes), None))
         return StoredConversation(to_summary(summary), tree, to_document(settings), unsent_text)
 
     def create(self, settings: Document | None = None) -> int:
-        """Create an empty conversation; returns its id."""
+        """Create an empty conversation; return its id."""
         now = self._now()
         with self.database.write() as db:
             return insert(db, "conversations", created=now, updated=now, settings=dump(settings))
@@ -137,7 +137,7 @@ class Store:
         return chosen or made
 
     def retitle(self, conversation: int, prompt: str, others: Iterable[str]) -> None:
-        """Make the title from another first prompt, if it was made from one of `others`."""
+        """Make the title from another first prompt, if it was made from one in `others`."""
         made = [title_of(other) for other in others]
         with self.database.write() as db:
             changed = (title_of(prompt), conversation, *made)
@@ -150,7 +150,7 @@ class Store:
         return str(rows[0][0]) if rows else ""
 
     def name(self, conversation: int, title: str) -> None:
-        """Set a title, unless the user chose one."""
+        """Set a title, unless the user chose a title."""
         with self.database.write() as db:
             named = (one_line(storable(title)), conversation)
             db.execute("UPDATE conversations SET title = ? WHERE id = ? AND NOT named", named)
@@ -159,7 +159,7 @@ class Store:
         self._change(conversation, "pinned = ?", pinned)
 
     def tag(self, conversation: int, added: Iterable[str], removed: Iterable[str]) -> None:
-        """Add tags to a conversation, and remove others."""
+        """Add and remove tags of a conversation."""
         with self.database.write() as db:
             change_tags(db, conversation, added, removed)
 
@@ -172,7 +172,7 @@ class Store:
             self._change(conversation, "deleted = NULL")
 
     def deleted(self) -> tuple[int, ...]:
-        """Return the conversations that `undelete` can restore, the last deleted one at the end."""
+        """Return the conversations that `undelete` can restore, most recently deleted last."""
         rows = self._rows("SELECT id FROM conversations WHERE deleted > ? ORDER BY deleted, id", (self._purge_time,))
         return tuple(number for (number,) in rows)
 
@@ -199,13 +199,13 @@ class Store:
     def take_pending_input(self) -> str:
         """Return the last unsent prompt of an earlier run, or an empty text.
 
-        While another Tandem runs the prompt may be in its input line.
+        If another Tandem is running, its input may still hold the prompt.
         """
         rows = self._rows("SELECT text FROM unsent ORDER BY updated DESC LIMIT 1") if self._was_unused else ()
         return str(rows[0][0]) if rows else ""
 
     def unsent_title(self) -> str:
-        """Return the title of the last conversation if it has an unsent prompt, otherwise an empty text."""
+        """Return the title of the last conversation if it has an unsent prompt, or an empty text."""
         rows = self._rows(
             "SELECT title, draft FROM conversations WHERE deleted IS NULL ORDER BY updated DESC, id DESC LIMIT 1"
         )
@@ -233,14 +233,14 @@ class Store:
         state: State = State.COMPLETE,
         stats: Document | None = None,
     ) -> Node:
-        """Add a message below another one and make it the active leaf; a second reply is a branch."""
+        """Add a message below a parent and make it the active leaf; a second reply is a branch."""
         node = Node(0, parent, role, storable(text), storable(reasoning), state, self._now(), stats or {})
         return self._add(conversation, node, durable=True)
 
     def _add(self, conversation: int, node: Node, *, durable: bool = False) -> Node:
         title = title_of(node.text) if node.role is Role.USER else ""
         with self.database.write(durable=durable) as db:
-            # A conversation that is used is not deleted, whatever another Tandem did.
+            # A conversation in use is not deleted, even if another Tandem deleted it.
             change(
                 db,
                 "UPDATE conversations SET deleted = NULL, updated = ?, "
@@ -252,20 +252,20 @@ class Store:
         return node
 
     def switch(self, conversation: int, leaf: int) -> None:
-        """Make the branch that ends with this message the active one."""
+        """Activate the branch that ends with this message."""
         self._change(conversation, "leaf = ?", leaf)
 
     def answer(self, conversation: int, parent: int, *, models: Document | None = None) -> Journal:
         """Begin an answer to a message; it becomes the active leaf.
 
-        The names of the models by role are stored at once, for an answer that a crash cuts.
+        The models' names by role are stored immediately, in case a crash interrupts the answer.
         """
         leaf = self._rows("SELECT leaf FROM conversations WHERE id = ?", (conversation,))
         node = Node(0, parent, Role.ASSISTANT, "", state=State.WRITING, created=self._now(), stats=models or {})
         return self._begin(self._add(conversation, node), leaf[0][0])
 
     def resume(self, message: int) -> Journal:
-        """Begin to continue an answer that was stopped or cut."""
+        """Begin to continue an answer that was stopped or interrupted."""
         rows = self._rows(f"SELECT conversation, {NODE} FROM messages WHERE id = ?", (message,))
         if not rows:
             raise ConversationGoneError
@@ -284,7 +284,7 @@ class Store:
         return journal
 
     def replace_tree(self, conversation: int, before: Tree, after: Tree) -> Tree:
-        """Store a tree from which messages were removed, or to which they return; return it."""
+        """Store and return a tree after messages were removed from it or restored."""
         with self.database.write(durable=True) as db:
             for number, node in after.nodes.items():
                 if number not in before.nodes:
@@ -297,7 +297,7 @@ class Store:
         return after
 
     def fork(self, conversation: int, path: Sequence[Node], unsent_text: str = "") -> int:
-        """Copy the messages of a path into a new conversation with the same settings; returns its id."""
+        """Copy the messages of a path into a new conversation with the same settings; return its id."""
         old, now = self.load(conversation), self._now()
         title = fork_title(old.summary.title, {title for (title,) in self._rows("SELECT title FROM conversations")})
         summary = Summary(0, title, named=True, created=now, updated=now, tags=old.summary.tags)
@@ -312,7 +312,7 @@ class Store:
     # Search, export and import
 
     def search(self, query: str, limit: int = 50) -> tuple[Hit, ...]:
-        """Return conversations that hold every word of the query; cheap enough for every key press."""
+        """Return conversations that contain every word of the query; fast enough to run at every key press."""
         return search(self.database, query, limit)
 
     def duplicates(self, conversations: Sequence[StoredConversation]) -> tuple[int | None, ...]:
@@ -320,7 +320,7 @@ class Store:
         return find_duplicates(self.database, conversations)
 
     def insert(self, conversations: Sequence[StoredConversation]) -> tuple[int, ...]:
-        """Insert conversations as new ones, all or none; returns their ids."""
+        """Insert all conversations as new ones, or none; return their ids."""
         with self.database.write(durable=True) as db:
             insert_pictures(db, (each for one in conversations for each in one.pictures.values()), self._now())
             return tuple(insert_conversation(db, conversation) for conversation in conversations)

@@ -1,4 +1,4 @@
-"""A conversation's title, made from its first prompt."""
+"""Titles of conversations, made from their first prompts."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from app.core.columns import fit
 from app.core.printable import printable
 
 MAX_COLUMNS = 100
-"""Columns of a title in a list."""
+"""Width of a title in a list."""
 _LONGEST_PROMPT = 4000
-"""Characters that a title is made from."""
+"""Characters of a prompt used for a title."""
 _MAX_CHOSEN_CHARACTERS = 200
-"""Characters of a title that the user chose."""
+"""Limit for a title typed by the user, in characters."""
 _FORK_SUFFIX = re.compile(r" \(fork(?: \d+)?\)\Z")
 _CODE_FENCE = re.compile(r"^\s*(```|~~~)")
 _BLOCK_PREFIX = re.compile(r"^\s*(?:#{1,6}\s+|>\s*|[-*+]\s+(?:\[[ xX]\]\s+)?|\d+[.)]\s+)+")
@@ -25,12 +25,12 @@ _MARKDOWN_EMPHASIS = re.compile(r"(\*\*\*|\*\*|\*|___|__|~~|`+)(?=\S)(.+?)(?<=\S
 
 
 def title_of(prompt: str) -> str:
-    """Return the title made from a prompt, without its files and pastes."""
+    """Make a title from a prompt, without its files and pastes."""
     return make_title(question_of(prompt))
 
 
 def make_title(text: str, columns: int = MAX_COLUMNS) -> str:
-    """Return the first line of prose without Markdown, or of code, cut to the columns; "" without any text."""
+    """Return the first line of prose without Markdown, or of code, cut to the columns; "" if there is no text."""
     lines = printable(text[:_LONGEST_PROMPT]).splitlines()
     prose: list[str] = []
     code: list[str] = []
@@ -48,14 +48,14 @@ def make_title(text: str, columns: int = MAX_COLUMNS) -> str:
 
 
 def fork_title(title: str, taken: Container[str]) -> str:
-    """Return the first numbered title for a fork that no other conversation has."""
+    """Return the first numbered fork title that no other conversation has."""
     original = _FORK_SUFFIX.sub("", title)
     titles = (f"{original} (fork{f' {n}' if n > 1 else ''})" for n in count(1))
     return next(each for each in titles if each not in taken)
 
 
 def one_line(text: str) -> str:
-    """Return a chosen title, printable, on one line and of bounded length."""
+    """Return a title typed by the user: printable, on one line, with a limited length."""
     return _one_line(printable(text[: 4 * _MAX_CHOSEN_CHARACTERS]))[:_MAX_CHOSEN_CHARACTERS].rstrip()
 
 

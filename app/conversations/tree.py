@@ -23,10 +23,10 @@ class State(Enum):
     """The state of a message."""
 
     WRITING = "writing"
-    """An answer that is being written, here or by another Tandem."""
+    """A running answer, here or in another Tandem."""
     COMPLETE = "complete"
     STOPPED = "stopped"
-    """The user stopped it."""
+    """The user stopped the answer."""
     CUT = "cut"
     """Tandem ended before the answer did."""
     FAILED = "failed"
@@ -39,16 +39,16 @@ class State(Enum):
 
 NOT_RUN = "This call was not run."
 _LONGEST_NAME = 200
-"""Characters of a model name; an imported file may hold more."""
+"""Limit for a model name in characters; an imported file may hold more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One message of the tree.
+    """A message of the tree.
 
     Attributes:
-        id: Greater than the parent's.
-        parent: Id of the message it replies to; None for the first one.
+        id: Greater than the parent's id.
+        parent: Id of the message it replies to; None for the first message.
         created: Seconds since 1970.
         stats: Numbers of an answer; of a prompt, its compaction, or why it has no answer. Unchecked.
     """
@@ -64,7 +64,7 @@ class Node:
 
     @property
     def ending(self) -> Ending:
-        """Why an answer is incomplete, or why a prompt has none, if known."""
+        """Why an answer is incomplete, or why a prompt has no answer, if known."""
         return Ending() if self.state is State.WRITING else Ending.read(self.stats)
 
     @property
@@ -75,32 +75,31 @@ class Node:
 
     @property
     def numbers(self) -> GenerationStats:
-        """The measurements of an answer."""
         return GenerationStats.read(self.stats)
 
     @property
     def compaction(self) -> Compaction | None:
-        """Part of the conversation that the model reads before this prompt, if the context was full."""
+        """What the model reads before this prompt, if the context was full."""
         return Compaction.read(self.stats) if self.role is Role.USER else None
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """The calls of tools that an answer ends with."""
+        """The tool calls that an answer ends with."""
         return calls_in(self.stats) if self.role is Role.ASSISTANT else ()
 
     @property
     def ended_state(self) -> State:
-        """The state in a file, where no one is writing it."""
+        """The state to write into a file, where no process continues the answer."""
         return State.CUT if self.state is State.WRITING else self.state
 
 
 @dataclass(frozen=True)
 class Tree:
-    """The messages of a conversation and which branch is active.
+    """The messages of a conversation and its active branch.
 
     Attributes:
-        nodes: By id, parents before their children, siblings in the order they were made.
-        leaf: Id of the last message of the active branch; None without messages.
+        nodes: Messages by id: parents before their children, siblings in order of creation.
+        leaf: Id of the last message of the active branch; None if there are no messages.
     """
 
     nodes: Mapping[int, Node] = field(default_factory=dict)
@@ -112,7 +111,7 @@ class Tree:
         return self.path_to(self.leaf)
 
     def path_to(self, node_id: int | None) -> tuple[Node, ...]:
-        """Return the messages down to one, itself included. Raises KeyError for an unknown one."""
+        """Return the path to a message, including it. Raises KeyError for an unknown message."""
         found = []
         while node_id is not None:
             node = self.nodes[node_id]
@@ -121,7 +120,7 @@ class Tree:
         return tuple(reversed(found))
 
     def siblings(self, node_id: int) -> tuple[Node, ...]:
-        """Return the replies to a message's parent, itself included, oldest first."""
+        """Return all replies to a message's parent, including the message, oldest first."""
         return tuple(self._children[self.nodes[node_id].parent])
 
     def answer_before(self, node_id: int) -> Node | None:
@@ -137,7 +136,7 @@ class Tree:
 
     @property
     def open_calls(self) -> tuple[ToolCall, ...] | None:
-        """The calls without a result at the end of the active branch; None if that is no call or result."""
+        """Return the unanswered tool calls at the end of the active branch; None if it ends with no call or result."""
         last = next((at for at, node in enumerate(reversed(self.path)) if node.role is not Role.TOOL), 0)
         calls = self.path[-1 - last].calls if self.path else ()
         done = {ResultOf.read(node.stats).call for node in self.path[len(self.path) - last :]}
@@ -145,11 +144,11 @@ class Tree:
 
     @property
     def first_prompt(self) -> str:
-        """The first prompt of the active branch, which gives the title, or an empty text."""
+        """Return the first prompt of the active branch, which gives the title, or an empty text."""
         return next((node.text for node in self.path if node.role is Role.USER), "")
 
     def switched(self, node_id: int) -> Tree:
-        """Return the tree with the newest branch through the message active; unchanged if one already is."""
+        """Return the tree with the newest branch through a message active; unchanged if such a branch is active."""
         if self.nodes[node_id] in self.path:
             return self
         while children := self._children.get(node_id):
@@ -157,19 +156,19 @@ class Tree:
         return replace(self, leaf=node_id)
 
     def with_node(self, node: Node) -> Tree:
-        """Return the tree with a new active message, or with the one of the same id replaced."""
+        """Return the tree with a new active message, or with the message of the same id replaced."""
         is_new = node.id not in self.nodes
         return Tree({**self.nodes, node.id: node}, node.id if is_new else self.leaf)
 
     def without(self, node_id: int, leaf: int | None) -> Tree:
-        """Return the tree without a message that has no replies, and with another leaf active."""
+        """Return the tree without a message that has no replies, and with another active leaf."""
         return Tree({key: node for key, node in self.nodes.items() if key != node_id}, leaf)
 
     def without_message(self, node_id: int) -> Tree:
         """Return the tree without a prompt and its answers, or without an answer that has no replies.
 
-        An answer with replies, and the result of a tool, go with their prompt, so that roles still alternate. Later
-        messages stay, below the message before.
+        An answer with replies, and the result of a tool, are removed with their prompt, so that roles still alternate.
+        Later messages move below the previous message.
         """
         node = self.nodes[node_id]
         is_inside = node.role is Role.TOOL or (node.role is Role.ASSISTANT and self.replies(node_id))
@@ -209,14 +208,14 @@ def tag_of(text: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """One line in the list of conversations.
+    """A line in the list of conversations.
 
     Attributes:
         id: 0 outside a store.
-        title: One line; "" without messages.
+        title: One line; "" if there are no messages.
         named: Whether the user chose the title.
         created: Seconds since 1970; `updated` is the time of the last message.
-        tags: Words that the user sorts conversations by, without "#".
+        tags: Words that sort conversations, without "#".
     """
 
     id: int
@@ -230,10 +229,10 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class StoredConversation:
-    """A conversation; `settings` are unchecked, `unsent_text` is what was typed and not sent.
+    """A conversation; `settings` are unchecked, and `unsent_text` was typed but not sent.
 
-    `pictures` are those that its texts refer to, by digest, for a file; in a store they stand apart. `retitled` tells
-    that the user has changed the title in the file that it was read from.
+    `pictures` are the pictures of its texts by digest, for a file; a store has them elsewhere. `retitled` says that the
+    user changed the title in the imported file.
     """
 
     summary: Summary
@@ -251,13 +250,13 @@ class StoredConversation:
 
 
 def as_message(role: Role, text: str, reasoning: str = "") -> Message:
-    """Return a stored text as a model reads it; only a prompt has pictures."""
+    """Return a stored text as a message for the model; only prompts have pictures."""
     content, pictures = with_marks(text) if role is Role.USER else (without_marks(text), ())
     return Message(role, content.rstrip(), without_marks(reasoning).strip(), pictures=pictures)
 
 
 def as_messages(nodes: Iterable[Node]) -> tuple[Message, ...]:
-    """Return the messages as a model reads them, without empty ones and spaces at the end; every call has a result."""
+    """Return messages for the model, without empty messages and trailing spaces; every call has a result."""
     found: list[Message] = []
     pending: list[ToolCall] = []
     for node in nodes:
@@ -275,14 +274,14 @@ def as_messages(nodes: Iterable[Node]) -> tuple[Message, ...]:
 
 
 def _results_of(calls: Iterable[ToolCall]) -> Iterator[Message]:
-    """Yield results of calls that were never run; templates refuse a call without one."""
+    """Yield results of calls that never ran, since templates refuse a call without a result."""
     yield from (Message(Role.TOOL, NOT_RUN, tool_call_id=call.id) for call in calls)
 
 
 def readable(path: Sequence[Node]) -> tuple[str, Sequence[Node]]:
     """Return the last summary of a branch and the messages that the model still reads.
 
-    In messages from before the summary, the names of pictures stand in their place.
+    In messages before the summary, names replace the pictures.
     """
     for at in range(len(path) - 1, -1, -1):
         if path[at].stats and (compaction := path[at].compaction) is not None:

@@ -1,1 +1,1 @@
-"""Errors, paths, units, safe files and child processes; knows no models and no chats."""
+"""Errors, paths, units, safe files and child processes, without knowledge of models and chats."""

@@ -1,4 +1,4 @@
-"""Write files whole or not at all, lock those that several programs change, and keep small caches as JSON."""
+"""Write files atomically, lock shared files, and store small caches as JSON."""
 
 import json
 import os
@@ -17,16 +17,16 @@ from app.core.errors import AppError
 
 T = TypeVar("T")
 _BROKEN_CONTENT_ERRORS = (OSError, ArithmeticError, RecursionError, ValueError, LookupError, TypeError, AttributeError)
-"""Errors that broken content of a cache can raise."""
+"""Errors caused by a cache file with broken content."""
 
 
 @contextmanager
 def exclusive(file: Path, failure: type[AppError], *, timeout_s: float) -> Iterator[None]:
-    """Hold the lock of a file, a .lock beside it; its folder is created if needed.
+    """Hold the lock of a file, a .lock file beside it; create its folder if needed.
 
     Raises `failure` if another program holds the lock for longer, or the file cannot be written.
     """
-    # Few commands write.
+    # Few commands write files, so others need not wait for this import.
     from filelock import FileLock, Timeout
 
     try:
@@ -54,8 +54,8 @@ _INVALID_ON_WINDOWS = re.compile(
 def write(path: Path, data: bytes, *, durable: bool = True) -> None:
     """Replace a file atomically; a durable write is flushed to disk, so that it survives a power cut.
 
-    A new file is private to its owner; an existing one keeps its permissions, and a link stays a link. The folder must
-    exist. Raises OSError if it cannot be written; the old content is unchanged.
+    A new file is private to its owner; an existing file keeps its permissions, and a link stays a link. The folder must
+    exist. Raises OSError if writing fails; then the old content is unchanged.
     """
     path = Path(os.path.realpath(path))
     exists = os.path.lexists(path)
@@ -74,7 +74,7 @@ def write(path: Path, data: bytes, *, durable: bool = True) -> None:
 
 
 def create(path: Path, data: bytes) -> None:
-    """Write a new file. Raises FileExistsError, another OSError or ValueError; nothing is left behind."""
+    """Write a new file. Raises FileExistsError, another OSError or ValueError; then nothing is left behind."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
     try:
         _fill(descriptor, data)
@@ -92,9 +92,9 @@ def _fill(descriptor: int, data: bytes, *, durable: bool = True) -> None:
 
 
 def replace(new: Path, path: Path) -> None:
-    """Rename a file, also over another one.
+    """Rename a file, replacing any existing file.
 
-    Raises OSError if the disk refuses, or on Windows if another program holds one of them for long.
+    Raises OSError if the disk refuses, or on Windows if another program holds one of the files for long.
     """
     end = time.monotonic() + _RETRY_S
     while True:
@@ -112,13 +112,13 @@ def is_valid_name(name: str) -> bool:
     return not (sys.platform == "win32" and _INVALID_ON_WINDOWS.fullmatch(name))
 
 
-# Caches: discarded if they are broken
+# Caches: discarded if broken
 
 
 def read_json(path: Path, version: int, convert: Callable[[Any], T]) -> T | None:
-    """Read an object from a JSON file; return None if it is missing, broken, or has another "format" than `version`.
+    """Read an object from a JSON file; return None if it is missing, broken, or its "format" is not `version`.
 
-    If `convert` raises an error for the object, the result is None, too.
+    Also returns None if `convert` fails.
     """
     try:
         raw = json.loads(regular_file.read_text(path))
@@ -128,6 +128,6 @@ def read_json(path: Path, version: int, convert: Callable[[Any], T]) -> T | None
 
 
 def write_json(path: Path, raw: object) -> None:
-    """Write a JSON file in one step, with its folder. Raises OSError."""
+    """Write a JSON file atomically, and create its folder. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write(path, json.dumps(raw).encode(), durable=False)

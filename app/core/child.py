@@ -1,4 +1,4 @@
-"""Ask a function in a child process, which a damaged file or a driver may crash or hang."""
+"""Call a function in a child process, because a damaged file or a driver may crash or hang it."""
 
 import importlib
 import os
@@ -15,7 +15,7 @@ from app.core.program import ExitStatus, limited_run, python_command, python_env
 
 _MAX_ANSWER_BYTES = 256 << 20
 _TOO_MUCH_MEMORY = 77
-"""Exit code of a child that took more memory than it may."""
+"""Exit code of a child that exceeded its memory limit."""
 _MEMORY_POLL_S = 0.02
 
 
@@ -23,9 +23,8 @@ class ChildError(Exception):
     """A child gave no answer; the text continues "The child ...".
 
     Attributes:
-        status: How it ended; None if it did not end by itself.
-        crashed: Whether it crashed or hung, which what it was asked about may have caused; a system that runs out of
-            memory kills as well, and that says nothing.
+        status: How it ended, if it ended by itself.
+        crashed: Whether it crashed or hung because of its input, perhaps; False if the system killed it to free memory.
     """
 
     def __init__(self, reason: str, *, crashed: bool = False, status: ExitStatus | None = None) -> None:
@@ -43,11 +42,11 @@ def ask(
 ) -> Any:
     """Call a function of this program, such as "llama.devices.report", in a child process; poll `cancelled` meanwhile.
 
-    `memory` limits the bytes that the child may take.
+    `memory` limits the child's memory in bytes.
 
     Raises:
         AppError: The function raised it.
-        ChildError: There is no answer.
+        ChildError: The child gave no answer.
         Interrupted: `cancelled` returned True.
     """
     try:
@@ -73,12 +72,12 @@ def ask(
 
 
 def answer() -> None:
-    """Answer `ask`, in the child."""
+    """Answer `ask` in the child."""
     function, arguments, memory = pickle.load(sys.stdin.buffer)
     module, _, name = function.rpartition(".")
     if memory is not None:
         threading.Thread(target=_exit_above, args=(memory,), daemon=True).start()
-    # Native libraries print where they like.
+    # Native libraries print to any stream.
     output = os.dup(1)
     os.dup2(2, 1)
     try:
@@ -87,12 +86,12 @@ def answer() -> None:
         reply = error
     with os.fdopen(output, "wb") as file:
         pickle.dump(reply, file)
-    # A driver that crashes on exit has answered already.
+    # A driver that crashes on exit has already answered.
     os._exit(0)
 
 
 def _exit_above(memory: int) -> None:
-    """End this process once it takes more memory, or its parent is gone."""
+    """End this process if it takes more memory, or its parent is gone."""
     import psutil
 
     process, parent = psutil.Process(), os.getppid()

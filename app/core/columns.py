@@ -1,4 +1,4 @@
-"""Text in the columns of a terminal: widths, cuts and tables."""
+"""Text in terminal columns: widths, truncation and tables."""
 
 import re
 import unicodedata
@@ -8,7 +8,7 @@ from app.core.printable import printable
 
 _ELLIPSIS = "…"
 _CLAUSE_ENDS = (re.compile("[;:] "), re.compile(", "))
-"""Ends of clauses, larger ones first."""
+"""Clause ends, from the largest unit to the smallest."""
 
 
 def width(text: str) -> int:
@@ -17,7 +17,7 @@ def width(text: str) -> int:
 
 
 def fit(text: str, columns: int) -> str:
-    """Cut a text between words, with an ellipsis, if it is wider than `columns`."""
+    """Truncate a text between words, with an ellipsis, if it is wider than `columns`."""
     if not text or width(text) <= columns:
         return text
     used, end = 0, 0
@@ -27,20 +27,20 @@ def fit(text: str, columns: int) -> str:
             break
     head = text[:end]
     at_word, _, _ = head.rpartition(" ")
-    # A word longer than half the line is cut; so is a script without spaces.
+    # Long words and scripts without spaces are cut anywhere.
     if not text[end].isspace() and width(at_word) * 2 > columns:
         head = at_word
     return head.rstrip(" ,.;:-") + _ELLIPSIS
 
 
 def in_brief(text: str, columns: int) -> str:
-    """Return as many clauses as fit into the columns; the whole text if none does."""
+    """Return as many clauses as fit, or the whole text if none does."""
     ends = (each.start() for clause in _CLAUSE_ENDS for each in reversed(list(clause.finditer(text))))
     return next((text[:end] for end in (len(text), *ends) if width(text[:end]) <= columns), text)
 
 
 def text_table(cells: Sequence[Sequence[str]], left: int) -> list[str]:
-    """Return lines with aligned columns, of which the first `left` are left-aligned."""
+    """Return lines with aligned columns; the first `left` columns are left-aligned."""
     shown = [list(map(printable, row)) for row in cells]
     rooms = [max(map(width, column)) for column in zip(*shown, strict=True)]
     lines = []

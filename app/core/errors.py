@@ -1,6 +1,6 @@
 """Every failure that a user, a file or the network can cause, as one tree under `AppError`.
 
-`Interrupted` is apart: a cancelled native call raises it, and no one reports it as a failure.
+`Interrupted` is separate: a canceled native call raises it, and it is not reported as a failure.
 """
 
 from typing import Any
@@ -10,7 +10,7 @@ INTERRUPTED = 130
 
 
 class AppError(Exception):
-    """A failure that the user reads: a sentence about what failed, and a hint with the fix, which may be empty."""
+    """A failure for the user: a sentence about what failed, and a hint with the fix, which may be empty."""
 
     exit_code = 1
 
@@ -25,7 +25,7 @@ class AppError(Exception):
 
     @property
     def sentences(self) -> str:
-        """Message and hint in one text."""
+        """Message and hint as one text."""
         return f"{self.message} {self.hint}".strip()
 
 
@@ -40,15 +40,15 @@ class SettingsError(AppError):
 
 
 class CatalogError(AppError):
-    """An entry of models.toml is wrong, or a list of pairs cannot be read or written."""
+    """models.toml has an invalid entry, or a list of pairs cannot be read or written."""
 
 
 class HubError(AppError):
-    """Hugging Face cannot be reached, refuses, or gives an invalid answer."""
+    """Hugging Face cannot be reached, refuses a request, or gives an invalid answer."""
 
 
 class WaitError(HubError):
-    """Rate limited, or another failure that may pass; `after_s` is the wait that Hugging Face asks for, if any."""
+    """A temporary failure such as a rate limit; `after_s` is the wait that Hugging Face asks for, if any."""
 
     def __init__(self, message: str, hint: str = "", after_s: float | None = None) -> None:
         super().__init__(message, hint)
@@ -56,23 +56,23 @@ class WaitError(HubError):
 
 
 class UnreachableError(WaitError):
-    """No answer from the network; a long download waits until it is back."""
+    """The network does not respond; a long download waits for it."""
 
 
 class HubTimeoutError(HubError):
-    """A Hugging Face request reached its deadline; another attempt would wait as long."""
+    """A request to Hugging Face reached its deadline; another attempt would take as long."""
 
 
 class NoRepositoryError(HubError):
-    """Hugging Face has no such repository, or does not show it."""
+    """Hugging Face has no such repository, or denies access to it."""
 
 
 class FileChangedError(HubError):
-    """The file that a pair names is gone from Hugging Face, or another one has taken its place."""
+    """The file of a pair was deleted or replaced on Hugging Face."""
 
 
 class NoRevisionError(FileChangedError):
-    """A repository has no such branch, tag or commit."""
+    """A repository has no branch, tag or commit of this name."""
 
 
 class CacheError(HubError):
@@ -84,7 +84,7 @@ class PairError(AppError):
 
 
 class DoesNotFitError(PairError):
-    """A pair does not fit into memory; `offers`, of `app.hardware.offers`, would make it fit."""
+    """A pair does not fit into memory; `offers` (see `app.hardware.offers`) would make it fit."""
 
     def __init__(self, message: str, offers: tuple[Any, ...] = ()) -> None:
         super().__init__(message)
@@ -108,7 +108,7 @@ class ModelLoadError(AppError):
 
 
 class NoMemoryError(ModelLoadError):
-    """Memory ran out while a model was loaded; `device` is its name in llama.cpp, "cpu", or "" if unknown."""
+    """Loading a model ran out of memory; `device` is its name in llama.cpp, "cpu", or "" if unknown."""
 
     def __init__(self, message: str, hint: str = "", device: str = "") -> None:
         super().__init__(message, hint)
@@ -120,13 +120,13 @@ class TemplateError(AppError):
 
 
 class ContextOverflowError(AppError):
-    """The input of the target does not fit into the context.
+    """The target's input does not fit into the context.
 
     Attributes:
-        whose: The text to shorten: "conversation"; "answer", to be continued; "prompt", too long even for an empty
-            conversation; "system", the system prompt; "file", one that the prompt includes; "tools".
+        whose: The text to shorten: "conversation"; "answer", if it is continued; "prompt", if it is too long even for
+            an empty conversation; "system" for the system prompt; "file", if the prompt includes a file; "tools".
         n_tokens: Length of the input.
-        n_prompt: Length of the whole prompt; `n_tokens` may count its longest part alone.
+        n_prompt: Length of the whole prompt; `n_tokens` may count only its longest part.
         n_ctx: Length of the context.
     """
 
@@ -148,7 +148,7 @@ class ContextOverflowError(AppError):
 
 
 class DecodeError(AppError):
-    """llama.cpp refused a batch, or failed to decode it."""
+    """llama.cpp refused a batch or failed to decode it."""
 
 
 class PictureError(DecodeError):
@@ -156,22 +156,22 @@ class PictureError(DecodeError):
 
 
 class ComputeError(DecodeError):
-    """A batch failed while it was computed; the context may be unusable afterwards, as with Metal."""
+    """A batch failed during computation; the context may be unusable afterwards, as with Metal."""
 
 
 class RemoteError(AppError):
-    """An RPC server cannot be reached, or is none."""
+    """An RPC server cannot be reached, or the address is no RPC server."""
 
 
 class EngineLostError(AppError):
-    """The process that runs the models ended, or cannot be started."""
+    """The process that runs the models ended or cannot be started."""
 
 
 class StoppedError(AppError):
-    """The user stopped something before it had a result, such as loading."""
+    """The user stopped an operation before it had a result, such as loading."""
 
     exit_code = INTERRUPTED
 
 
 class Interrupted(Exception):  # noqa: N818 - not an error: the user asked for it
-    """Raised out of a native call, or between two, after a cancel."""
+    """Raised by a native call, or between two calls, after a cancellation."""

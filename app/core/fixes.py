@@ -1,7 +1,7 @@
-"""Settings, actions and commands in sentences.
+"""Marks for settings, actions and commands in sentences.
 
-Below the surfaces, a sentence names a setting as `⟨model.ctx⟩`, a value of it as `⟨model.ctx=4096⟩`, and an action as
-`⟨pairs.find=owner/repo⟩`. Each surface words them for its reader: as flags, keys or commands; unknown names stay.
+Below the surfaces, a sentence names a setting as `⟨model.ctx⟩`, its value as `⟨model.ctx=4096⟩`, and an action as
+`⟨pairs.find=owner/repo⟩`. Each surface words them as flags, keys or commands; unknown names stay.
 """
 
 import re
@@ -12,17 +12,17 @@ from collections.abc import Callable, Sequence
 _MARK = re.compile(r"⟨([a-z_]+(?:\.[a-z_]+)*)(?:=([^⟨⟩]*))?⟩")
 _ESCAPES = {"%": "%25", "⟨": "%3c", "⟩": "%3e", "|": "%7c"}
 _UNQUOTED_CHARACTERS = re.compile(r"[\w+=:./\\-]+", re.ASCII)
-"""Characters that cmd and PowerShell leave alone; PowerShell splits at commas."""
+"""Characters that need no quotes in cmd and PowerShell; PowerShell splits at commas."""
 
 
 def fix(name: str, *arguments: object) -> str:
-    """Return the mark of a setting or an action, with any text as its value or its arguments."""
+    """Return the mark of a setting or action, with its value or arguments."""
     escaped = ("".join(_ESCAPES.get(character, character) for character in str(one)) for one in arguments)
     return f"⟨{name}={'|'.join(escaped)}⟩" if arguments else f"⟨{name}⟩"
 
 
 def worded(text: str, word: Callable[[str, list[str]], str | None]) -> str:
-    """Replace the marks of a text; `word` gets a name and its arguments, and returns None for what is no mark."""
+    """Replace the marks in a text; `word` gets a name and its arguments, and returns None if this is no mark."""
 
     def replaced(found: re.Match[str]) -> str:
         arguments = found[2].split("|") if found[2] is not None else []
@@ -35,9 +35,9 @@ def worded(text: str, word: Callable[[str, list[str]], str | None]) -> str:
 
 
 def quoted(word: str, system: str = sys.platform) -> str:
-    """Quote one word of a command for the shell of a system.
+    """Quote a word of a command for the shell of a system.
 
-    On Windows double quotes are what both of its shells know.
+    On Windows, both shells understand double quotes.
     """
     if not system.startswith("win"):
         return shlex.quote(word)
@@ -45,5 +45,5 @@ def quoted(word: str, system: str = sys.platform) -> str:
 
 
 def command(words: Sequence[str]) -> str:
-    """A whole command."""
+    """Return a whole command line."""
     return " ".join(map(quoted, words))

@@ -30,33 +30,33 @@ from app.core.units import counted
 MAX_DOCUMENT_BYTES = 64 << 20
 _READ_S = 30.0
 _READ_MEMORY = 1 << 30
-"""Bytes that reading a document may take: a small file may unpack to gigabytes."""
+"""Memory limit for reading a document: a small file may unpack to gigabytes."""
 _one_reader = Lock()
-"""Held while a document is read, so that several requests do not take several times the memory."""
+"""Held while reading a document, so that parallel requests do not multiply the memory."""
 _POLL_S = 0.05
 _PDF = ".pdf"
 _HTML = (".htm", ".html")
 _TEXTUAL = (*_HTML, ".eml", ".ipynb", ".rtf")
-"""Documents that are text as well, so that their source is included where Kreuzberg is not installed."""
+"""Text formats that are included as source if Kreuzberg is not installed."""
 _OFFICE = (".doc", ".docx", ".odp", ".ods", ".odt", ".ppt", ".pptx", ".xls", ".xlsx")
 DOCUMENT_SUFFIXES = (*_TEXTUAL, *_OFFICE, ".epub", _PDF)
 _PAGES = re.compile(r"(?P<file>.+\.pdf):(?P<first>[1-9][0-9]{0,5})(?P<to>-(?P<last>[1-9][0-9]{0,5})?)?", re.IGNORECASE)
 _LAST_PAGE = 999_999
 _SCANNED = "(no text: this page is probably scanned)"
 _MOST_SCANNED = 10
-"""Most pages without text that are sent as pictures."""
+"""Largest number of scanned pages sent as pictures."""
 _SCAN_DPI = 100
 _PICTURE_SUFFIXES = (".avif", ".bmp", ".gif", ".heic", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
 _SOUND_SUFFIXES = (".aac", ".flac", ".m4a", ".mp3", ".ogg", ".opus", ".wav", ".wma")
 _VIDEO_SUFFIXES = (".avi", ".mkv", ".mov", ".mp4", ".webm")
 SUFFIXES = _PICTURE_SUFFIXES + _SOUND_SUFFIXES + _VIDEO_SUFFIXES + DOCUMENT_SUFFIXES
-"""Endings of the names of pictures, sounds, videos and documents."""
+"""File suffixes of pictures, sounds, videos and documents."""
 _HEAD_BYTES = 32
-"""Bytes that tell what a file is."""
+"""Bytes that identify a file format."""
 
 
 def document_suffix(head: bytes, suffix: str) -> str | None:
-    """Return the suffix of the kind of document that a file is, by its first bytes, else its own; None for others."""
+    """Return the document type of a file as a suffix, from its first bytes or its own suffix; None for other files."""
     suffix = _PDF if head.startswith(b"%PDF-") else suffix.lower()
     if suffix not in DOCUMENT_SUFFIXES or (suffix in _TEXTUAL and find_spec("kreuzberg") is None):
         return None
@@ -64,7 +64,7 @@ def document_suffix(head: bytes, suffix: str) -> str | None:
 
 
 def split_pages(name: str) -> tuple[str, range | None]:
-    """Return the file and the pages of "file.pdf:3-7", "file.pdf:3" or "file.pdf:3-"; None for another name."""
+    """Return the file and the pages in "file.pdf:3-7", "file.pdf:3" or "file.pdf:3-"; None for other names."""
     found = _PAGES.fullmatch(name)
     if found is None:
         return name, None
@@ -75,7 +75,7 @@ def split_pages(name: str) -> tuple[str, range | None]:
 
 @dataclass(frozen=True, slots=True)
 class _Document:
-    """The bytes of a document, what is read of it, and whether that is to end; its name is for errors."""
+    """A document to read: its bytes, its name for errors, the pages, and when to cancel."""
 
     data: bytes = field(repr=False)
     suffix: str
@@ -85,7 +85,7 @@ class _Document:
 
 
 def _read_document(document: _Document) -> str | dict[int, bytes]:
-    """Return the text of a document; of a PDF without text, PNG files of its pages by their numbers."""
+    """Return the text of a document, or, of a PDF without text, PNG files of its pages by number."""
     name, suffix = document.name, document.suffix
     if find_spec("kreuzberg") is None:
         raise AppError(
@@ -105,23 +105,23 @@ def _read_document(document: _Document) -> str | dict[int, bytes]:
 
 @lru_cache(maxsize=2)
 def _parsed(document: _Document) -> str | dict[int, bytes]:
-    """Return what a child reads in a document; the same prompt is counted at each pause in typing, and then sent."""
+    """Return the result of the child; cached, because a prompt is counted at each typing pause and then sent."""
     data, name = document.data, document.name
     if document.suffix in _HTML:
-        # Kreuzberg takes every web page for UTF-8.
+        # Kreuzberg assumes UTF-8 for every web page.
         data = decoded_text(data).encode()
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         file = Path(folder) / f"document{document.suffix}"
         file.write_bytes(data)
         try:
-            # Deeply nested elements overflow the stack of Kreuzberg, which ends its process.
+            # Deeply nested elements overflow Kreuzberg's stack, which ends its process.
             question = ("core.included.document_content", file, name, document.pages)
             found: str | dict[int, bytes] = ask(
                 *question, seconds=_READ_S, memory=_READ_MEMORY, cancelled=document.is_cancelled
             )
         except ChildError as error:
             why, hint = f"cannot be read: the process that reads it {error}", "Save a part of it with another program."
-            # An exception of Kreuzberg.
+            # Kreuzberg raises its own exceptions.
             if error.status is not None and error.status.code == 1:
                 why, hint = "is damaged, or not a document of this kind", "Save it again with another program."
                 if "password" in error.status.output:
@@ -133,8 +133,8 @@ def _parsed(document: _Document) -> str | dict[int, bytes]:
 
 
 def document_content(file: Path, name: str, pages: range | None) -> str | dict[int, bytes]:
-    """Return the content of a document: the child's side. Raises AppError with a fix."""
-    # Its hints of types lack options.
+    """Return the content of a document, in the child. Raises AppError with a fix."""
+    # Kreuzberg's type hints lack options.
     kreuzberg: Any = import_module("kreuzberg")
     is_pdf = file.suffix == _PDF
     config = kreuzberg.ExtractionConfig(
@@ -170,7 +170,7 @@ def is_named_picture(name: str) -> bool:
 
 
 def located(path: Path) -> tuple[Path, range | None]:
-    """Return the file that a path means, and the pages of a PDF behind a colon."""
+    """Return the file that a path names, and the pages of a PDF after a colon."""
     if is_file(path):
         return path, None
     name, pages = split_pages(path.name)
@@ -184,10 +184,10 @@ def _never() -> bool:
 def read_included(
     path: Path, name: str, limits: PictureLimits, is_cancelled: Callable[[], bool] = _never
 ) -> str | list[PictureData]:
-    """Return the text of a file, called `name` in errors, or the pictures in it.
+    """Return the text of a file, called `name` in errors, or its pictures.
 
     Raises:
-        AppError: It cannot be included; with a fix.
+        AppError: The file cannot be included.
         Interrupted: `is_cancelled`, which is polled while a document is read, returned True.
     """
     path, pages = located(path)
@@ -211,7 +211,7 @@ def included(
     pages: range | None = None,
     is_cancelled: Callable[[], bool] = _never,
 ) -> str | list[PictureData]:
-    """Return the text or the pictures in the bytes of a file; see `read_included`."""
+    """Return the text or pictures in the bytes of a file; see `read_included`."""
     if picture_format(data) is not None:
         return [read_picture(data, name, limits)]
     suffix = file.suffix.lower()

@@ -1,4 +1,4 @@
-"""The log file: warnings, tracebacks and the output of native libraries, which do not belong on the terminal."""
+"""The log file for warnings, tracebacks and native output, which do not belong on the terminal."""
 
 import logging
 import os
@@ -14,14 +14,14 @@ from app.core import regular_file
 _TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
 _TIMED_MESSAGE = re.compile(r"\d{4}-\d\d-\d\d \d\d:")
 _RECENT_S = 5
-"""Earlier messages are about something that did not end the process."""
+"""Older messages do not explain the end of a process."""
 MAX_BYTES = 1 << 20
-"""A larger log is renamed at the start."""
+"""Larger logs are renamed at the start."""
 
 
 @contextmanager
 def logged_to(file: Path) -> Iterator[int]:
-    """Append messages of Tandem's loggers to a file; yield its descriptor. Discard them if it cannot be opened."""
+    """Append messages of Tandem's loggers to a file; yield its descriptor. If it cannot be opened, discard them."""
     log = _open(file)
     with suppress(OSError):
         os.write(log, f"{time.strftime(_TIME_FORMAT)} tandem: process {os.getpid()}\n".encode())
@@ -47,9 +47,9 @@ def _open(file: Path) -> int:
 
 
 def written_by(process: int, file: Path, began: float) -> str:
-    """Return what a process has written to the log file, without messages of more than a few seconds ago.
+    """Return what a process wrote to the log file in its last seconds.
 
-    An earlier process may have had the same number: this one began at `began`, in seconds of `time.time`.
+    Process numbers are reused, so only messages after `began`, in seconds of `time.time`, count.
     """
     try:
         text = regular_file.read_bytes(file).decode("utf-8", errors="replace")
@@ -65,11 +65,11 @@ def written_by(process: int, file: Path, began: float) -> str:
 
 @contextmanager
 def guarded_stderr(file: Path, shown_on: int = 2) -> Iterator[None]:
-    """Send file descriptor 2, which native code writes to, to a log file; Python's standard error goes to `shown_on`.
+    """Send file descriptor 2, which native code writes to, to a log file; Python's stderr goes to `shown_on`.
 
     Messages of Tandem's loggers go to the same file. If it cannot be opened, the output is discarded.
 
-    Textual draws on `sys.__stderr__` (Linux and macOS), so both names of the stream become a duplicate of a descriptor.
+    Textual draws on `sys.__stderr__` (Linux and macOS), so both names of the stream use a duplicate of a descriptor.
     """
     sys.stderr.flush()
     saved = os.dup(2)

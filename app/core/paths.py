@@ -23,12 +23,12 @@ def settings_file() -> Path:
 
 
 def mcp_file() -> Path:
-    """Return the file that names the user's MCP servers."""
+    """Return the file with the user's MCP servers."""
     return config_dir() / "mcp.json"
 
 
 def cache_dir() -> Path:
-    """Return the folder of files that can be made again, such as the demo's draft model."""
+    """Return the folder of files that can be recreated, such as the demo's draft model."""
     return _folder("user_cache_dir")
 
 
@@ -38,7 +38,7 @@ def states_dir() -> Path:
 
 
 def server_file() -> Path:
-    """Return the file that tells where a running server of this user is."""
+    """Return the file with the address of this user's running server."""
     return cache_dir() / "server.json"
 
 
@@ -53,7 +53,7 @@ def benchmarks_dir() -> Path:
 
 
 def pairs_file() -> Path:
-    """Return the file with the pairs that were set up."""
+    """Return the file with the registered pairs."""
     return _folder("user_data_dir") / "pairs.toml"
 
 
@@ -73,7 +73,7 @@ def log_file() -> Path:
 
 
 def _folder(kind: str) -> Path:
-    """Return a folder by its name in platformdirs; raise AppError for a user without a home folder."""
+    """Return a folder by its name in platformdirs. Raises AppError if the user has no home folder."""
     try:
         return Path(getattr(_PLATFORM_FOLDERS, kind))
     except RuntimeError:

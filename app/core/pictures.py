@@ -1,7 +1,7 @@
-"""Pictures for a prompt: refuse what is too large or damaged, and decode the rest with Pillow.
+"""Pictures for a prompt: refuse large or damaged pictures, and decode the others with Pillow.
 
-llama.cpp gets pixels: it would not turn photos upright, would take transparent parts for black, and would give bytes
-that it cannot decode to the program `ffprobe`.
+llama.cpp gets pixels: it would not rotate photos upright, would show transparent parts as black, and would start
+`ffprobe` for bytes that it cannot decode.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from PIL.ImageFile import ImageFile
 
 MARK = "\ufffc"
-"""Stands for a picture in the text of a message: U+FFFC, the object replacement character."""
+"""Placeholder of a picture in a message: U+FFFC, the object replacement character."""
 _FORMATS = ("PNG", "JPEG", "MPO", "GIF", "BMP", "WEBP", "TIFF", "AVIF", "HEIF", "JPEG2000", "ICO")
-"""Formats that Pillow decodes by itself; for others, such as EPS, it would run a program."""
+"""Formats that Pillow decodes itself; for others, such as EPS, it would start a program."""
 _MAGIC_BYTES = (
     (0, b"\x89PNG\r\n\x1a\n", "PNG"),
     (0, b"\xff\xd8\xff", "JPEG"),
@@ -42,11 +42,11 @@ _MAGIC_BYTES = (
     (4, b"jP  \r\n\x87\n", "JPEG 2000"),
     (0, b"\0\0\1\0", "ICO"),
 )
-"""Position and bytes that tell a format."""
+"""Position and magic bytes of each format."""
 _MOST_PIXELS = 250_000_000
-"""Pixels of the largest picture that the settings can allow."""
+"""Upper bound of the pixel limit in the settings."""
 _QUARTER_TURNS = (5, 6, 7, 8)
-"""EXIF's orientations of pictures whose stored width is their height."""
+"""EXIF orientations with width and height exchanged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,8 @@ class Picture:
 
     Attributes:
         digest: SHA-256 of the bytes, in hexadecimal.
-        width: Pixels of the upright picture, as `height`.
-        name: One line; None if it has no name.
+        width: Width of the upright picture in pixels.
+        name: One line, if it has a name.
     """
 
     digest: str
@@ -75,13 +75,13 @@ class PictureData:
 
     @property
     def data_url(self) -> str:
-        """The picture as a URL that holds it."""
+        """The picture as a data URL."""
         return f"data:{self.picture.media_type};base64,{b64encode(self.data).decode()}"
 
 
 @dataclass(frozen=True)
 class PictureLimits:
-    """Largest picture: millions of bytes, millions of pixels, and the longer side over the shorter one."""
+    """Limits for pictures: millions of bytes, millions of pixels, and longer side over shorter side."""
 
     megabytes: float = 20.0
     megapixels: float = 50.0
@@ -89,12 +89,12 @@ class PictureLimits:
 
 
 def without_marks(text: str) -> str:
-    """Return a text of a user, a tool or a file without characters that would stand for pictures."""
+    """Remove placeholders of pictures from the text of a user, tool or file."""
     return text.replace(MARK, "")
 
 
 def picture_format(data: bytes) -> str | None:
-    """Return the name of the format of a picture, by its first bytes; None for other data."""
+    """Return a picture's format by its first bytes; None for other data."""
     found = next((name for at, magic, name in _MAGIC_BYTES if data.startswith(magic, at)), None)
     # Text may begin with BM, but not with these zeros.
     return found if found != "BMP" or data.startswith(b"\0\0\0\0", 6) else None
@@ -102,14 +102,14 @@ def picture_format(data: bytes) -> str | None:
 
 def read_picture(data: bytes, name: str | None = None, limits: PictureLimits | None = None) -> PictureData:
     """Return a picture that `pixels` can decode. Raises AppError with a fix."""
-    # It loads OpenSSL, which `tandem --help` need not wait for.
+    # This import loads OpenSSL, which would slow down `tandem --help`.
     from hashlib import sha256
 
     limits = limits or PictureLimits()
     name = one_line(without_marks(name)) or None if name is not None else None
     shown = name or "The picture"
     if len(data) > limits.megabytes * 1e6:
-        # A larger file is not read to its end, so its size is not known.
+        # A larger file is not read to its end, so its size is unknown.
         raise AppError(
             f"{shown} is larger than {limits.megabytes:g} MB.",
             f"Make it smaller, or raise the limit ({fix('answer.picture_size')}).",
@@ -119,7 +119,7 @@ def read_picture(data: bytes, name: str | None = None, limits: PictureLimits | N
 
         _check_size(shown, opened.width, opened.height, limits)
         width, height = opened.size
-        # The smallest scale, where the format has several, shows as well whether the file is whole.
+        # The smallest scale of the format, if it has several, is enough to find truncated files.
         opened.draft(None, (1, 1))
         opened.load()
         if opened.getexif().get(Base.Orientation) in _QUARTER_TURNS:
@@ -129,14 +129,14 @@ def read_picture(data: bytes, name: str | None = None, limits: PictureLimits | N
 
 
 def pixels(data: PictureData, least: tuple[int, int] | None = None) -> Image:
-    """Return a picture upright, with transparent parts in white, as RGB.
+    """Return an upright RGB picture, with white for transparent parts.
 
     Args:
         data: Read by `read_picture`.
-        least: Width and height that the result may be reduced to while decoding, which is faster.
+        least: Size above which decoding may reduce the picture, which is faster.
 
     Raises:
-        PictureError: It cannot be decoded.
+        PictureError: The picture cannot be decoded.
     """
     with _opened(data.data, data.picture.name or "The picture") as opened:
         from PIL import Image, ImageOps
@@ -147,7 +147,7 @@ def pixels(data: PictureData, least: tuple[int, int] | None = None) -> Image:
         if image.has_transparency_data:
             image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image.convert("RGBA"))
         if image.mode.startswith("I"):
-            # Pillow would cut 16 bits to white instead of scaling them.
+            # Pillow would clip 16 bits to white instead of scaling them.
             image = image.point(lambda value: value * (1 / 256)).convert("L")
         return image.convert("RGB")
 
@@ -155,7 +155,7 @@ def pixels(data: PictureData, least: tuple[int, int] | None = None) -> Image:
 @contextmanager
 def _opened(data: bytes, shown: str) -> Iterator[ImageFile]:
     """Open a picture with Pillow, and name it in errors. Raises AppError, `PictureError` if it is damaged."""
-    # Its import takes 30 ms, which only pictures should cost.
+    # Importing Pillow takes 30 ms, which prompts without pictures need not pay.
     from PIL import Image
 
     format_ = picture_format(data)
@@ -164,7 +164,7 @@ def _opened(data: bytes, shown: str) -> Iterator[ImageFile]:
     Image.init()
     if format_ == "HEIC":
         _add_heic(shown)
-    # It refuses twice as many, also in the pictures within an icon.
+    # Pillow raises an error above twice this number, also for the pictures in an icon.
     Image.MAX_IMAGE_PIXELS = _MOST_PIXELS // 2
     known = [each for each in _FORMATS if each in Image.OPEN]
     try:
@@ -175,7 +175,7 @@ def _opened(data: bytes, shown: str) -> Iterator[ImageFile]:
     except Image.DecompressionBombError:
         raise AppError(f"{shown} has more than {_MOST_PIXELS:,} pixels.", "Make it smaller.") from None
     except Exception as error:
-        # Its decoders raise many types, even SyntaxError and zlib.error.
+        # Pillow's decoders raise many types, even SyntaxError and zlib.error.
         raise PictureError(f"{shown} is damaged or incomplete.", "Save it again, as PNG.") from error
 
 
@@ -191,7 +191,6 @@ def _add_heic(shown: str) -> None:
 
 
 def _check_size(shown: str, width: int, height: int, limits: PictureLimits) -> None:
-    """Raise AppError for a picture with too many pixels, or of an extreme shape."""
     size = f"{width:,} × {height:,} pixels"
     if width * height > limits.megapixels * 1e6:
         raise AppError(

@@ -5,13 +5,13 @@ import re
 
 _UNPRINTABLE_CHARACTERS = re.compile(
     "["
-    # C0 and C1 controls but tab and line feed.
+    # C0 and C1 controls except tab and line feed
     "\x00-\x08\x0b-\x1f\x7f-\x9f"
-    # Bidirectional controls, which make code look like other code.
+    # Bidirectional controls, which make code look like other code
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
-    # Characters without width or ink.
+    # Invisible characters
     "\u00ad\u034f\u115f\u1160\u180e\u200b\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb"
-    # Tags, which can hide a whole text.
+    # Tags, which can hide a whole text
     "\U000e0000-\U000e007f"
     "]"
 )
@@ -26,15 +26,15 @@ _LONGEST_LINE = 300
 def printable(text: str, after: str = "") -> str:
     """Remove characters that could control a terminal or hide text from the reader.
 
-    The one rule for text from models and files: on the screen, in exports and in pipes. `after` is the last character
-    before a piece of text.
+    The only rule for text from models and files: on the screen, in exports and in pipes. `after` is the character
+    before the text.
     """
     text = _LINE_ENDS.sub("\n", _UNPRINTABLE_CHARACTERS.sub("", text))
     return text if text.isascii() else _JOINER_RUN.sub(_needed_joiners, after + text)[len(after) :]
 
 
 def _needed_joiners(found: re.Match[str]) -> str:
-    """Keep what emoji and scripts need: one variation selector, then one joiner."""
+    """Keep one variation selector and one joiner, which emoji and scripts need."""
     kept = found[1]
     for character in found[2]:
         last = kept[-1:]
@@ -56,9 +56,9 @@ def escape_unprintable(document: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return one line of at most 300 printable characters without a full stop at its end.
+    """Return one line of at most 300 printable characters without a final full stop.
 
-    A model file can carry escape sequences in any of its texts.
+    Any text in a model file may contain escape sequences.
     """
     words = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * _LONGEST_LINE]).split())
     return (words if len(words) <= _LONGEST_LINE else words[:_LONGEST_LINE] + "...").rstrip(". ")

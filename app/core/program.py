@@ -1,4 +1,4 @@
-"""Run programs with a time limit, this one in a new process, or daemon threads; describe how a process ended."""
+"""Run programs with a time limit, this program in a new process, and daemon threads; describe how a process ended."""
 
 import os
 import re
@@ -21,12 +21,12 @@ from app.core.printable import printable
 
 _T = TypeVar("_T")
 _MAX_OUTPUT = 4 << 20
-"""Bytes read of an answer."""
+"""Limit for a program's output in bytes."""
 _GRACE_S = 0.5
 _POLL_S = 0.05
 _LONGEST_MESSAGE = 300
 _BUILD_FOLDER = re.compile(r"^\S*[/\\](?=[^/\\\s]+:\d+: )")
-"""Folder in which the library was built, in front of a source file."""
+"""The build folder before the name of a source file."""
 _LOG_PREFIX = re.compile(r"^\d{4}-\d\d-\d\d [\d:,]+ [\w.]+: ")
 _NOT_A_REASON = re.compile(
     r"\s*(terminate called|Aborted|Segmentation fault|#\d+|\[New LWP|Fatal Python error|$"
@@ -38,7 +38,7 @@ _SHORTAGE = re.compile(r"(?i)(out of|insufficient) (\w+ )?memory|OutOf(Device|Ho
 _EXCEPTION = re.compile(r"^\s*what\(\): *")
 _ASSERTION = re.compile(r":\d+: ")
 _LAST_LINES = 12
-"""Earlier lines may be of a failure that did not end the process."""
+"""Earlier lines may describe a failure that did not end the process."""
 _LESS_MEMORY = "use a shorter context (⟨model.ctx⟩), no draft (⟨draft.mode=off⟩) or a smaller pair."
 _CRASHES = ("SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGKILL", "SIGSEGV", "SIGSYS", "SIGTRAP")
 _WINDOWS_CRASHES = {
@@ -53,10 +53,10 @@ _WINDOWS_CRASHES = {
 
 
 def find_program(name: str, folders: Sequence[str] = ()) -> str | None:
-    """Return the path of an installed program, or None.
+    """Return the path of an installed program, if any.
 
-    Folders are searched after those of PATH. On Windows the current folder is skipped: a downloaded file there may be
-    named like a system program.
+    Folders are searched after PATH. On Windows the current folder is skipped: a downloaded file there may have the name
+    of a system program.
     """
     places = [*os.environ.get("PATH", os.defpath).split(os.pathsep), *folders]
     if sys.platform != "win32":
@@ -76,9 +76,9 @@ def limited_run(
     """Run a program outside the terminal's foreground group and return its output.
 
     Files instead of pipes: a grandchild that keeps a pipe open, or a driver that hangs, cannot block the caller.
-    `question` is its standard input, and `most_bytes` limits the output. It and its children are killed with
-    TimeoutExpired if it does not end in time, and with Interrupted once `cancelled` returns True. Raises OSError if it
-    cannot be started.
+    `question` is its standard input, and `most_bytes` limits the output. The
+    program and its children are killed after the time limit (TimeoutExpired), or when `cancelled` returns True
+    (Interrupted). Raises OSError if it cannot be started.
     """
     with tempfile.TemporaryFile() as asked, tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         asked.write(question)
@@ -124,9 +124,9 @@ def _kill(child: subprocess.Popen[bytes]) -> None:
 
 
 def in_background(work: Callable[[], _T], name: str) -> Future[_T]:
-    """Run a function on a daemon thread, which does not keep the program from ending while a disk hangs."""
+    """Run a function on a daemon thread, which does not keep the program alive while a disk hangs."""
     future: Future[_T] = Future()
-    # A running future cannot be canceled, so its result can always be set.
+    # A running future cannot be canceled, so setting its result cannot fail.
     future.set_running_or_notify_cancel()
 
     def run() -> None:
@@ -140,12 +140,12 @@ def in_background(work: Callable[[], _T], name: str) -> Future[_T]:
 
 
 def python_command(*what: str) -> tuple[str, ...]:
-    """Return a command for a fresh Python: "-m" and a module of this program, or "-c" and code."""
+    """Return a command for a new Python: "-m" and a module of this program, or "-c" and code."""
     return (sys.executable, "-P", *what)
 
 
 def python_environment() -> dict[str, str]:
-    """Return an environment in which the child imports this package, whatever the working folder holds."""
+    """Return an environment in which the child imports this package from any working folder."""
     root = str(Path(__file__).resolve().parents[2])
     paths = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH", ""))))
     return {**os.environ, "PYTHONPATH": paths, "PYTHONIOENCODING": "utf-8"}
@@ -153,7 +153,7 @@ def python_environment() -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class ExitStatus:
-    """The unexpected end of a process: its code, and the end of what it wrote on stderr.
+    """The unexpected end of a process: its exit code and its last output on stderr.
 
     As in `subprocess`, the code is negative for a signal; on Windows it may be a status.
     """
@@ -163,22 +163,22 @@ class ExitStatus:
 
     @property
     def was_killed(self) -> bool:
-        """It was killed, as by a system out of memory."""
+        """Return whether the process was killed, for example to free memory."""
         return self.code == -9
 
     @property
     def is_crash(self) -> bool:
-        """It crashed or was killed."""
+        """Return whether it crashed or was killed."""
         return self.code in _WINDOWS_CRASHES or (self.code < 0 and self._signal in _CRASHES)
 
     @property
     def is_illegal_instruction(self) -> bool:
-        """The CPU does not have an instruction of the program."""
+        """Return whether the CPU lacks an instruction of the program."""
         return self.code in (-4, 0xC000001D)
 
     @property
     def how(self) -> str:
-        """How it ended, as a clause for the name of the process: "crashed: CUDA error: out of memory"."""
+        """Describe how it ended, as a clause after its name: "crashed: CUDA error: out of memory"."""
         if self.was_killed:
             return "was killed by the system"
         reason = crash_reason(self.output)
@@ -189,7 +189,7 @@ class ExitStatus:
 
     @property
     def fix(self) -> str:
-        """How to avoid it, for a process that ran a pair."""
+        """Return how to avoid the crash of a process that ran a pair."""
         if self.was_killed:
             return f"The system does that when memory runs out; {_LESS_MEMORY}"
         if _SHORTAGE.search(crash_reason(self.output)):
@@ -205,9 +205,9 @@ class ExitStatus:
 
 
 def crash_reason(output: str) -> str:
-    """Return why a native library crashed, from the end of what it wrote; "" if it does not say.
+    """Return why a native library crashed, from its last output, or "" if it does not say.
 
-    The reason is seldom the last line: drivers and C++ write others after it.
+    The reason is seldom on the last line: drivers and C++ write more lines after it.
     """
     lines = [_LOG_PREFIX.sub("", line) for line in printable(output).splitlines()]
     told = [line.strip() for line in lines if line.strip() and not _NOT_A_REASON.match(line)][-_LAST_LINES:]

@@ -1,4 +1,4 @@
-"""Read regular files, and refuse pipes, devices and folders, on which a read could block."""
+"""Read regular files; refuse pipes, devices and folders, on which a read could block."""
 
 import codecs
 import errno
@@ -15,15 +15,15 @@ from app.core.errors import AppError
 from app.core.printable import printable
 
 MAX_BYTES = 16 << 20
-"""Limit that no file of Tandem reaches; an endless one would fill the RAM."""
+"""Limit that no file of Tandem reaches; an endless file would fill the RAM."""
 _LONG_KEY = re.compile(r"(?<![\w.-])(?:[\w-]++\.){1001}")
 """Parsing a dotted key takes time and memory cubic in its parts."""
 MAX_TEXT_BYTES = 8 << 20
-"""Largest text file that a user may include."""
+"""Limit for a text file that the user includes."""
 _DETECTED_BYTES = 1 << 18
-"""Most bytes that decide the encoding of text."""
+"""Bytes used to detect the encoding."""
 _OTHER_ENCODINGS = ["cp1250", "cp1251", "cp1253", "cp1254", "cp932", "euc_jp", "gb18030", "big5", "cp949", "koi8_r"]
-"""Encodings of text that is neither UTF-8 nor Windows-1252."""
+"""Possible encodings if text is neither UTF-8 nor Windows-1252."""
 _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -34,18 +34,18 @@ _BYTE_ORDER_MARKS = (
 
 
 class PipeOrDeviceError(OSError):
-    """A pipe or a device in place of a file."""
+    """A pipe or device instead of a file."""
 
 
 class MissingFile(AppError):  # noqa: N818 - what is missing is the file
-    """There is no such file."""
+    """The file does not exist."""
 
 
 class FolderNamed(AppError):  # noqa: N818 - what it names is a folder
-    """There is a folder of that name."""
+    """The path is a folder."""
 
 
-# The methods of Path raise where access is denied; those of os.path do not.
+# `Path` methods raise if access is denied; `os.path` functions do not.
 
 
 def is_file(path: Path) -> bool:
@@ -64,7 +64,7 @@ def exists(path: Path) -> bool:
 
 
 def is_gone(path: Path) -> bool:
-    """Return whether nothing of that name exists, not even a broken link; False where access is denied."""
+    """Return whether nothing of that name exists, not even a broken link; False if access is denied."""
     try:
         path.lstat()
     except (FileNotFoundError, NotADirectoryError):
@@ -75,7 +75,7 @@ def is_gone(path: Path) -> bool:
 
 
 def resolved(path: Path) -> Path:
-    """Resolve links; return the path unchanged where that fails."""
+    """Resolve links; return the path unchanged on failure."""
     try:
         return path.resolve()
     except (OSError, ValueError, RuntimeError):
@@ -85,7 +85,7 @@ def resolved(path: Path) -> Path:
 def status(path: Path) -> os.stat_result:
     """Return the status of a regular file without opening it.
 
-    Raises OSError if there is none; PipeOrDeviceError or IsADirectoryError for anything else of that name.
+    Raises OSError if it does not exist; PipeOrDeviceError or IsADirectoryError if it is no regular file.
     """
     found = path.stat()
     if stat.S_ISDIR(found.st_mode):
@@ -96,7 +96,7 @@ def status(path: Path) -> os.stat_result:
 
 
 def read_bytes(path: Path, most: int = -1) -> bytes:
-    """Read a file, or its first bytes. Raises OSError, also as `status` does."""
+    """Read a file or its first bytes. Raises OSError, see `status`."""
     status(path)
     with path.open("rb") as file:
         return file.read(most)
@@ -116,7 +116,7 @@ def with_line_feeds(text: str) -> str:
 
 
 def read_toml(path: Path, failure: type[AppError], fix: str, *, missing_ok: bool = False) -> dict[str, Any]:
-    """Read a TOML file that the user may have written; raise `failure` with a fix if it cannot be read."""
+    """Read a TOML file that the user may have edited. Raises `failure` with a fix if it is unreadable."""
     try:
         text = read_text(path, "utf-8-sig")
         if not _LONG_KEY.search(text):
@@ -137,7 +137,7 @@ def _reason(error: Exception) -> str:
             return "it is not UTF-8 text"
         case tomllib.TOMLDecodeError():
             return str(error)
-    # Python reads neither a table in a table a thousand deep nor a number of 4,300 digits.
+    # Python fails for tables a thousand levels deep and for numbers of 4,300 digits.
     return "something in it is too long"
 
 
@@ -145,7 +145,7 @@ def _reason(error: Exception) -> str:
 
 
 def text_size(path: Path, name: str) -> int:
-    """Return the bytes of a regular file, called `name` in errors, without opening it. Raises AppError."""
+    """Return the size of a regular file, called `name` in errors, without opening it. Raises AppError."""
     with file_errors(name):
         return status(path).st_size
 
@@ -167,7 +167,7 @@ def user_text(data: bytes, name: str) -> str:
 
 
 def decoded_text(data: bytes) -> str:
-    """Return text in the encoding that its byte order mark names, in UTF-8, or in the one that it most likely has."""
+    """Decode text by its byte order mark, as UTF-8, or in its most likely encoding."""
     try:
         return data.decode(marked_encoding(data) or "utf-8")
     except UnicodeDecodeError:
@@ -175,7 +175,7 @@ def decoded_text(data: bytes) -> str:
 
 
 def _detected_encoding(data: bytes) -> str:
-    """Return the encoding of text that is not UTF-8: Windows-1252 if its letters make sense in it, as most often."""
+    """Return the encoding of text that is not UTF-8; prefer Windows-1252 if its letters make sense."""
     from charset_normalizer import from_bytes
 
     beginning = data[: data.rfind(b"\n", 0, _DETECTED_BYTES) + 1 or _DETECTED_BYTES]
@@ -186,13 +186,13 @@ def _detected_encoding(data: bytes) -> str:
 
 
 def marked_encoding(data: bytes) -> str | None:
-    """Return the encoding that a byte order mark names, if there is a mark."""
+    """Return the encoding of a byte order mark, if there is one."""
     return next((encoding for mark, encoding in _BYTE_ORDER_MARKS if data.startswith(mark)), None)
 
 
 @contextmanager
 def file_errors(name: str) -> Iterator[None]:
-    """Raise errors of reading a file as `AppError`."""
+    """Convert errors of reading a file to `AppError`."""
     try:
         yield
     except (FileNotFoundError, NotADirectoryError):

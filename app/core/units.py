@@ -7,21 +7,21 @@ MAX_SIZE = (1 << 63) - 1
 
 
 def gigabytes(n: int) -> str:
-    """Format the size of a file or a disk in decimal units, as hubs and vendors of disks do."""
+    """Format the size of a file or disk in decimal units, like hubs and disk vendors."""
     if n < GB / 10:
         return f"{n / 1e6:.0f} MB"
     return f"{n / GB:.1f} GB"
 
 
 def memory_size(n: int) -> str:
-    """Format an amount of RAM or VRAM in GiB, written GB as its vendors do."""
+    """Format an amount of RAM or VRAM in GiB, written GB like memory vendors do."""
     if n < GIB / 10:
         return f"{n / (1 << 20):.0f} MB"
     return f"{n / GIB:.1f}".removesuffix(".0") + " GB"
 
 
 def free_memory(free: int | None, total: int) -> str:
-    """Format how much of a memory is free, or only its size where `free` is not known."""
+    """Format the free part of a memory, or only its size if `free` is unknown."""
     return f"{memory_size(free)} of {memory_size(total)} free" if free is not None else memory_size(total)
 
 

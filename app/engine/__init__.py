@@ -1,4 +1,4 @@
-"""The engine: token ids in, token ids out. It imports no library but NumPy, and no other room but core.
+"""The engine: token ids in, token ids out. Its only imports are NumPy and `app.core`.
 
 generator            the loop: draft, verify, accept, roll back
 fixed                drafting with fixed parameters, and no drafting

@@ -1,4 +1,4 @@
-"""Track the tokens in a model's KV cache, so that the next prompt reuses them, and read prompts in batches."""
+"""The tokens in a model's KV cache: reused by the next prompt, and read in batches."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from app.engine.interfaces import Cancelled, Follower, Logits, SavedState, Token
 from app.engine.pictures import part_end, whole_pictures
 
 _FAST_NS = 2_000_000_000
-"""A batch that can be stopped and takes less time is followed by one twice as long."""
+"""A faster batch that can be stopped is followed by a batch twice as long."""
 _LONGEST_NS = 250_000_000
 """Longest time of a batch that cannot be stopped."""
 _LONGEST_QUEUE_NS = 125_000_000
-"""Time of queued batches from which their end is awaited. A faster device goes on without a pause."""
+"""Queued batches that take longer are awaited. A faster device continues without a pause."""
 _SLOWDOWN_LIMIT = 1.5
-"""Ratio of the times per token in shorter and in longer batches from which shorter ones are not worth it. With experts
-in RAM, every batch may copy them to the GPU, however short it is."""
+"""Ratio of the times per token in shorter and longer batches above which shorter batches do not pay. With experts in
+RAM, every batch may copy them to the GPU, however short it is."""
 _MAX_GROWTH = 4
-"""Longest batch that is tried because longer ones may be worth it, over the longest so far."""
+"""Largest growth of a batch that is tried because longer batches may pay."""
 _MIN_TIMED_TOKENS = 32
-"""Fewest tokens of a prompt that measure the speed, where a whole batch has more."""
+"""Fewest prompt tokens that measure the speed, if a whole batch has more."""
 _TEMPLATE_TAIL = 16
 """Tokens at the end of a prompt that the next prompt may lack: chat templates open a new answer, and its reasoning,
-with tokens that they do not put before earlier answers."""
+with tokens that earlier answers do not get."""
 _KEEP_EVERY = 2048
-"""Tokens of a long prompt between two kept states. After a document, usually only the question is edited."""
+"""Tokens of a long prompt between two saved states. After a document, usually only the question is edited."""
 
 
 class PromptChunks:
-    """Number of tokens of the next batch, from the times of earlier ones, so that a stop is obeyed soon.
+    """Chooses the size of the next prompt batch from the times of earlier batches, so that a stop takes effect soon.
 
     A long batch reads the weights once for many tokens. The CPU ends a batch in the middle when the user stops it, but
-    other devices compute every batch to its end, and those that wait in their queue.
+    other devices compute every queued batch to its end.
 
     Args:
-        first: Tokens of the first batch; none is shorter than half of it.
-        longest: Most tokens of a batch.
-        stops_inside: Whether a stop ends a batch in the middle. Then each prompt begins with a batch of `first`, so
-            that its batches do not depend on earlier prompts.
+        first: Tokens of the first batch; every batch has at least half as many.
+        longest: Largest batch in tokens.
+        stops_inside: Whether a stop ends a batch in the middle. Then each prompt begins with a batch of `first` tokens,
+            so that its batches do not depend on earlier prompts.
 
     Attributes:
         size: Tokens of the next batch.
@@ -56,28 +56,27 @@ class PromptChunks:
         """Nanoseconds of the last batch of each size."""
 
     def begin(self) -> None:
-        """Start a prompt."""
         if self._stops_inside:
             self.size = self._first
 
     def must_wait(self, n_queued: int) -> bool:
-        """Return whether the device has to compute the queued tokens before it gets more."""
+        """Return whether the device must compute the queued tokens before it gets more."""
         if self._stops_inside:
             return False
         return self.ns_per_token is None or n_queued * self.ns_per_token > _LONGEST_QUEUE_NS
 
     def observe(self, n_tokens: int, ns: int) -> None:
-        """Learn from the time of one batch, or of several that were queued."""
+        """Learn from the time of a batch, or of several queued batches."""
         if n_tokens >= self.size:
             # The rest of a prompt says little about longer batches.
             size = self._next_size(max(1.0, ns * self.size / n_tokens))
             self.size = max(self._shortest, min(self._longest, size))
-        # The next one is longer than the first of a GPU, whose time may be that of compiling shaders.
+        # Try a longer batch: the first batch on a GPU may include the compilation of shaders.
         if n_tokens >= min(_MIN_TIMED_TOKENS, self.size):
             self.ns_per_token = ns / n_tokens
 
     def _next_size(self, ns: float) -> int:
-        """Return the tokens of the next batch, when one of this size took that time."""
+        """Return the size of the next batch after a batch of this size took `ns`."""
         if self._stops_inside:
             return 2 * self.size if ns < _FAST_NS else self.size
         size, times = self.size, self._times
@@ -85,15 +84,15 @@ class PromptChunks:
             # Other programs slow the device down, or no longer do.
             times.clear()
         for n in [n for n, t in times.items() if (t / ns if n < size else ns / t) > _SLOWDOWN_LIMIT]:
-            # The shorter one of two batches waited, for example until the driver had compiled shaders.
+            # The shorter of two batches waited, for example until the driver had compiled shaders.
             del times[n]
         times[size] = ns
-        # A batch of twice the tokens takes at most twice the time, because it reads the weights once too.
+        # Twice the tokens take at most twice the time, because a batch reads the weights only once.
         allowed = size * 2.0 ** math.floor(math.log2(_LONGEST_NS / ns))
         return int(max(allowed, self._shortest_worthwhile()))
 
     def _shortest_worthwhile(self) -> float:
-        """Return the tokens of a batch from which the part of its time that any batch takes matters little."""
+        """Return the batch size above which the fixed part of its time matters little."""
         size, times = self.size, self._times
         if len(times) == 1:
             return 2 * size if times[size] <= _LONGEST_NS or size == self._shortest else 1
@@ -109,13 +108,13 @@ def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
     n = min(len(a), len(b))
     if a[:n] == b[:n]:
         return n
-    # A list and a tuple of the same tokens are not equal as a whole.
+    # A list never equals a tuple, even with the same tokens.
     return next((i for i in range(n) if a[i] != b[i]), n)
 
 
 @dataclass(frozen=True, slots=True)
 class SavedCache:
-    """Copy of a cache: its tokens and the model's state."""
+    """A copy of a cache: its tokens and the model's state."""
 
     tokens: tuple[int, ...]
     state: SavedState
@@ -128,17 +127,16 @@ class SavedCache:
 class TokenCache:
     """A model and the tokens it has evaluated.
 
-    `len(cache.tokens) == model.n_past` between any two calls, also after a failed or cancelled one. Pictures are runs
-    of negative ids, and nothing is kept of a picture that is not whole; see `app.engine.pictures`.
+    `len(cache.tokens) == model.n_past` between any two calls, even after a failure or cancellation. Pictures are runs
+    of negative ids, and only whole pictures are cached; see `app.engine.pictures`.
 
     Args:
-        model: Evaluates the tokens.
         translate: Maps token ids to ids that the model knows, one to one; None for the same ids. It also replaces the
             ids of pictures, which a draft model does not see.
 
     Attributes:
-        is_broken: Whether the computation of a batch failed; the model must not be used again.
-        follower: Draft layers that read the hidden rows of each batch; None without any.
+        is_broken: Whether the computation of a batch failed; then the model must not be used again.
+        follower: Draft layers that read the hidden rows of each batch, if any.
     """
 
     def __init__(self, model: TokenModel, translate: Callable[[Sequence[int]], Sequence[int]] | None = None) -> None:
@@ -175,11 +173,10 @@ class TokenCache:
         return self._model.native_ns
 
     def logits(self, i: int) -> Logits:
-        """Return the logits of output `i` of the last evaluation."""
         return self._model.logits(i)
 
     def reuse(self, prompt: Sequence[int]) -> int:
-        """Roll back to the common prefix with a new prompt; return its tokens that need no evaluation.
+        """Roll back to the common prefix with a new prompt; return how many of its tokens need no evaluation.
 
         The last prompt token is always evaluated again, because its logits choose the first token. The token before it
         is evaluated again if the follower needs its hidden row.
@@ -192,8 +189,8 @@ class TokenCache:
     def read(self, prompt: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
         """Evaluate the missing part of a prompt; see `process`.
 
-        A recurrent model keeps its state shortly before the end, because the next prompt leaves out the reasoning of
-        this answer. Of a long prompt it also keeps earlier states, for edits and branches, and one after each picture.
+        A recurrent model saves its state shortly before the end, because the next prompt leaves out the reasoning of
+        this answer. In a long prompt it also saves earlier states, for edits and branches, and one after each picture.
         """
         if self.n_rollback < self.n_ctx and len(prompt) > 2 * _TEMPLATE_TAIL:
             last_kept = len(self)
@@ -207,10 +204,10 @@ class TokenCache:
         yield from self.process(prompt[len(self) :], cancelled)
 
     def process(self, tokens: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
-        """Evaluate tokens in chunks, with logits for the last one only.
+        """Evaluate tokens in chunks, with logits only for the last token.
 
-        `PromptChunks` chooses their sizes. Yields the tokens in the cache after each one. Raises
-        `Interrupted` if cancelled between two chunks or inside one; evaluated tokens stay.
+        `PromptChunks` chooses their sizes. Yields the cached tokens after each chunk. Raises `Interrupted` if canceled
+        between or inside chunks; evaluated tokens stay.
         """
         chunks, model = self._chunks, self._model
         has_pictures = self._translate is None and min(tokens, default=0) < 0
@@ -235,7 +232,7 @@ class TokenCache:
             yield len(self._tokens)
 
     def _evaluate_picture(self, ids: Sequence[int], n_outputs: int, cancelled: Cancelled) -> None:
-        """Evaluate a whole picture, or nothing of it; it may be longer than a batch."""
+        """Evaluate a whole picture, which may be longer than a batch, or nothing of it."""
         for start in range(0, len(ids), self.n_batch):
             if cancelled():
                 self.rollback(len(self) - start)
@@ -248,7 +245,7 @@ class TokenCache:
             self._model.decode(tokens if self._translate is None else self._translate(tokens), n_outputs)
         except BaseException as error:
             self.is_broken = self.is_broken or isinstance(error, ComputeError)
-            # A failed batch may leave some of its tokens in the cache; the library knows how many.
+            # A failed batch may leave some of its tokens in the cache; only the library knows how many.
             self._tokens.extend(tokens)
             del self._tokens[self._model.n_past :]
             raise
@@ -257,14 +254,14 @@ class TokenCache:
             self.follower.follow(self._tokens, len(tokens), n_outputs)
 
     def seconds_to_read(self, n_tokens: int) -> float | None:
-        """Estimate the seconds to read more prompt tokens at the last prefill speed; None if unknown."""
+        """Estimate the seconds to read more prompt tokens at the last prefill speed, if it is known."""
         ns_per_token = self._chunks.ns_per_token
         return n_tokens * ns_per_token * 1e-9 if ns_per_token is not None else None
 
     def rollback(self, length: int) -> int:
         """Remove all tokens after the first `length`; return how many are left.
 
-        A recurrent model that cannot roll back that far returns to an earlier kept state, or empties the cache. A cut
+        A recurrent model that cannot roll back that far returns to an earlier saved state, or empties the cache. A cut
         inside a picture removes the whole picture.
         """
         if length < len(self._tokens):
@@ -275,7 +272,7 @@ class TokenCache:
         return len(self._tokens)
 
     def n_reusable(self, saved: SavedCache, prompt: Sequence[int]) -> int:
-        """Return the tokens of a prompt that need no evaluation after a copy is restored."""
+        """Return how many tokens of a prompt need no evaluation after a copy is restored."""
         n_shared = whole_pictures(prompt, common_prefix(saved.tokens, prompt[:-1]))
         if n_shared == len(saved.tokens) or self.n_rollback == self.n_ctx:
             return n_shared
@@ -287,9 +284,9 @@ class TokenCache:
         return SavedCache(tuple(self._tokens), state) if state is not None else None
 
     def restore(self, saved: SavedCache) -> None:
-        """Restore a copy, unless the cache holds all of its tokens and can be rolled back to them.
+        """Restore a copy, unless the cache already holds its tokens or can be rolled back to them.
 
-        If that fails, the cache is empty and evaluates its next prompt from the start.
+        After a failure, the cache is empty.
         """
         has_all = common_prefix(saved.tokens, self._tokens) == len(saved.tokens)
         if has_all and (not saved.tokens or self.n_rollback == self.n_ctx):

@@ -16,18 +16,18 @@ from app.engine.sources import Source
 from app.engine.types import NO_DRAFT, Draft
 
 _MOST_PENDING = 64
-"""Most accepted tokens that wait for the next draft; more are read in one batch, even if nothing is drafted."""
+"""Largest number of accepted tokens that wait for the next draft; a longer queue is read in one batch."""
 _KEPT_ENDS = 64
-"""Number of prompt batches whose last row is kept. A recurrent target is restored to the end of one of them."""
+"""Number of prompt batches whose last row is saved. A recurrent target is restored to the end of one of them."""
 
 
 class ModelDrafter(DraftSource):
-    """Draft greedily with a model that has its own cache.
+    """Drafts greedily with a model that has its own cache.
 
-    The draft model does not evaluate the verify batch; its cache keeps the drafted tokens that were accepted. Let a
-    step start with `n` tokens and draft `k`, of which the target accepts `a`. The last drafted token is not evaluated,
-    unless the judge dropped a token after it. So after `accept` the cache holds `n + min(a, k - 1)` tokens (`n + a`
-    after a dropped token). The next draft evaluates one missing token, or two if all were accepted.
+    The draft model does not evaluate the verify batch; its cache keeps the accepted drafted tokens. Let a step start
+    with `n` tokens and draft `k`, of which the target accepts `a`. The last drafted token is not evaluated, unless the
+    judge dropped a token after it. So after `accept` the cache holds `n + min(a, k - 1)` tokens (`n + a` after a
+    dropped token). The next draft evaluates one missing token, or two if all were accepted.
 
     `n_vocab` is the number of ids that draft and target share: padded vocabularies differ in size.
     """
@@ -57,13 +57,13 @@ class ModelDrafter(DraftSource):
             pass
 
     def begin(self, tokens: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
-        """Read all but the last token, which the first draft evaluates."""
+        """Read all tokens except the last, which the first draft evaluates."""
         n_read = len(tokens) - 1 - self.unread(tokens)
         yield n_read
         yield from self.cache.process(tokens[n_read:-1], cancelled)
 
     def catch_up(self, tokens: Sequence[int]) -> None:
-        """Read the missing tokens, unless `draft` evaluates them because they are the last one or two."""
+        """Read the missing tokens, unless only the last one or two are missing, which `draft` evaluates."""
         missing = len(tokens) - 1 - len(self.cache)
         if missing > 1:
             self.read(tokens, missing)
@@ -71,7 +71,7 @@ class ModelDrafter(DraftSource):
     def draft(self, tokens: Sequence[int], limit: int, judge: Judge) -> Draft:
         """Propose tokens one by one until the judge, the limit, an end token or the context ends the draft."""
         self._n_before_draft = len(tokens)
-        # The last drafted token is not evaluated, so it needs no cell of the KV cache.
+        # The last drafted token is not evaluated, so it needs no KV cell.
         limit = min(limit, self.cache.n_ctx - len(tokens) + 1)
         if limit <= 0:
             return NO_DRAFT
@@ -79,7 +79,7 @@ class ModelDrafter(DraftSource):
         return judged_draft(self.kind, self._proposals(tokens[len(self.cache) :]), limit, judge, self._is_end)
 
     def _proposals(self, missing: Sequence[int]) -> Iterator[tuple[int, float]]:
-        """Evaluate the last tokens of the text, then each drafted token, and yield the most probable next one."""
+        """Evaluate the end of the text, then each drafted token; yield the most probable next token each time."""
         while True:
             self.cache.evaluate(missing, n_outputs=1)
             token, probability = most_probable(self.cache.logits(0)[: self._n_vocab])
@@ -93,10 +93,10 @@ class ModelDrafter(DraftSource):
 
 
 class HiddenDrafter(DraftSource):
-    """Draft greedily with layers that read the target's hidden rows.
+    """Drafts greedily with layers that read the target's hidden rows.
 
     The target's cache calls `follow` after each batch, which takes the hidden rows. Rows of a prompt batch are read
-    immediately. Rows of a verify batch wait for the next draft, which reads only those of accepted tokens.
+    immediately. Rows of a verify batch wait for the next draft, which reads only the rows of accepted tokens.
 
     A step starts with `n` tokens, of which the target has evaluated the first `n - 1`. With `row_shift` 1 (MTP,
     EAGLE-3), position i takes token i and row i - 1: a draft begins with one batch of the accepted tokens and the last
@@ -114,7 +114,7 @@ class HiddenDrafter(DraftSource):
         self._is_end = is_end
         self._failure: AppError | None = None
         self._tokens: list[int] = []
-        """The target's tokens with known rows, perhaps with the last token of the last draft after them."""
+        """The target's tokens with known rows, perhaps followed by the last token of the last draft."""
         self._rows: Rows = np.empty((0, 0), np.float32)
         """The newest rows, shape (k, width), for the positions from `_n_rows - k` to `_n_rows - 1`."""
         self._n_rows = self._n_read = 0
@@ -147,7 +147,7 @@ class HiddenDrafter(DraftSource):
                 self._ends[len(tokens) - 1] = self._rows[-1:].copy()
                 if len(self._ends) > _KEPT_ENDS:
                     del self._ends[next(iter(self._ends))]
-            # Drafted tokens may be rejected.
+            # Drafted tokens may still be rejected.
             n_sure = len(tokens) if n_outputs <= 1 else n_before + 1
             if n_sure - self._n_read > _MOST_PENDING:
                 self._read_to(n_sure)
@@ -174,7 +174,7 @@ class HiddenDrafter(DraftSource):
         self._head.compute_rows(is_on)
 
     def prepare(self, prompt: Sequence[int], *, drafts: bool) -> None:
-        """Do not follow in an answer without drafts; follow the next one again if it needs no text that was missed."""
+        """Do not follow in an answer without drafts; follow again in the next answer if no missed text is needed."""
         if not drafts:
             self._is_paused = self._is_paused or self.follows
             self.pause()
@@ -192,18 +192,18 @@ class HiddenDrafter(DraftSource):
         return 0 if self.follows else len(tokens) - 1 - self._n_known(tokens)
 
     def begin(self, tokens: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
-        """Raise an earlier failure; follow the target again after a rest."""
+        """Raise an earlier failure; follow the target again after a pause."""
         self._report()
         if not self.follows:
             n_known = self._n_known(tokens)
             self._follow(True)
-            # The last known token is evaluated again: its row may not be kept, and the memory may be further on.
+            # Evaluate the last known token again: its row may be gone, and the recurrent state may be further ahead.
             yield self._target.rollback(max(0, n_known - 1))
             yield from self._target.process(tokens[len(self._target) : -1], cancelled)
         yield len(tokens) - 1
 
     def _n_known(self, tokens: Sequence[int]) -> int:
-        """Return the length of the prefix, at most all tokens but the last, whose rows were taken."""
+        """Return the length of the prefix with known rows, at most all tokens except the last."""
         return common_prefix(self._tokens[: self._n_rows], tokens[:-1])
 
     def draft(self, tokens: Sequence[int], limit: int, judge: Judge) -> Draft:
@@ -249,7 +249,7 @@ class HiddenDrafter(DraftSource):
         self._tokens[n_read:] = tokens[n_read:]
 
     def _take(self, tokens: Sequence[int], n_before: int, rows: Rows) -> None:
-        """Store the rows of a target batch, in place of those that were rolled back."""
+        """Store the rows of a target batch, replacing rows that were rolled back."""
         head, known = self._head, self._tokens
         first = self._n_rows - len(self._rows)
         old = rows[:0]
@@ -260,7 +260,7 @@ class HiddenDrafter(DraftSource):
         n_same = n_before + common_prefix(known[n_before : len(tokens)], tokens[n_before:])
         n_read = min(self._n_read, n_same)
         if n_before > self._n_rows or max(0, n_read - head.row_shift) < n_before - len(old):
-            # Rows are missing, because the target's state was restored. Attention begins here.
+            # Rows are missing because the target's state was restored. Attention begins here.
             self.forget()
             known, old, n_read = self._tokens, rows[:0], n_before + head.row_shift * (n_before > 0)
         elif n_read < self._n_read:
@@ -272,7 +272,7 @@ class HiddenDrafter(DraftSource):
             self._ends = {at: row for at, row in self._ends.items() if at < n_before}
 
     def _rows_of(self, start: int, end: int) -> Rows:
-        """Return the rows for the positions from `start` to `end - 1`; the first token gets a row of zeros."""
+        """Return the rows for the positions from `start` to `end - 1`; the first token gets zeros."""
         shift, first = self._head.row_shift, self._n_rows - len(self._rows)
         rows = self._rows[max(0, start - shift - first) : end - shift - first]
         return np.concatenate((np.zeros_like(self._rows[:1]), rows)) if start < shift else rows
@@ -285,7 +285,7 @@ class HiddenDrafter(DraftSource):
         self._drop_rows()
 
     def _drop_rows(self) -> None:
-        """Drop rows that were read, except the row needed to read the last position again."""
+        """Drop rows that were read, except the row for reading the last position again."""
         first = self._n_rows - len(self._rows)
         self._rows = self._rows[max(0, self._n_read - 1 - self._head.row_shift - first) :]
 

@@ -1,4 +1,4 @@
-"""One interface for every source of drafts: draft models, layers on the target's hidden rows, and n-grams."""
+"""The interface of every source of drafts: draft models, layers on the target's hidden rows, and n-grams."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from app.engine.types import MAX_DRAFT, Draft
 
 
 class DraftSource:
-    """Propose tokens after a text. Strategies chain several sources; see `Source.is_free`.
+    """Proposes tokens after a text. Strategies chain several sources; see `Source.is_free`.
 
-    Every text ends with a token that the target has not evaluated. The defaults suit a source that has no model.
-    Methods that evaluate raise AppError if that fails; the answer then goes on without the source.
+    Every text ends with a token that the target has not evaluated. The defaults suit a source without a model. Methods
+    that evaluate raise AppError on failure; the answer then continues without the source.
 
     Attributes:
         kind: Its row in the table of sources.
         longest: Longest possible draft.
-        cache: KV cache that is saved and restored with the target's; None for a source without one.
+        cache: KV cache that is saved and restored with the target's, if the source has one.
     """
 
     cache: TokenCache | None = None
@@ -54,14 +54,14 @@ class DraftSource:
         return f"the {self.kind.label} proposes tokens"
 
     def prepare(self, prompt: Sequence[int], *, drafts: bool) -> None:
-        """Learn, before the target reads a prompt, whether this answer may use drafts of this source."""
+        """Prepare for a prompt that the target will read; `drafts` says whether this answer may use the source."""
 
     def begin(self, tokens: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
-        """Read a text. Yields the tokens that are done after each chunk."""
+        """Read a text; yield the tokens read after each chunk."""
         return iter(())
 
     def unread(self, tokens: Sequence[int]) -> int:
-        """Roll back to the common prefix with a text; return how many tokens must be read before it can draft."""
+        """Roll back to the common prefix with a text; return how many tokens must be read before drafting."""
         return 0
 
     def read(self, tokens: Sequence[int], limit: int) -> None:
@@ -81,7 +81,7 @@ class DraftSource:
         raise NotImplementedError
 
     def accept(self, tokens: Sequence[int], n_accepted: int) -> None:
-        """Take the tokens that a step emitted; if it drafted, roll back to the accepted tokens of its draft."""
+        """Take the tokens that a step emitted; if it drafted, roll back to the accepted tokens."""
 
     def pause(self) -> None:
         """Stop following the target, because no draft can gain; the next read or draft catches up."""
@@ -92,7 +92,7 @@ def judged_draft(
 ) -> Draft:
     """Take tokens with their probabilities until the judge, the limit or an end token ends the draft.
 
-    The next token is requested, and so computed, only if the draft goes on.
+    The next token is computed only if the draft continues.
     """
     drafted: list[int] = []
     probabilities: list[float] = []

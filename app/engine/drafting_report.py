@@ -1,4 +1,4 @@
-"""Texts about drafting and its speedup, the same on every screen and in every command."""
+"""Texts about drafting and its speedup, shared by all screens and commands."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from app.engine.sources import Source
 from app.engine.types import DraftingStatus
 
 BRIEF = 28
-"""Characters of a reason in the side panel."""
+"""Width of a reason in the side panel, in characters."""
 FEWEST_DRAFTED = 16
-"""Drafted tokens below which an acceptance in percent and a verdict are meaningless."""
+"""Drafted tokens below which a percentage and a verdict are meaningless."""
 NO_DRAFT = "no draft"
 NO_SPEEDUP = "no speedup"
 PAUSED = "paused"
@@ -33,7 +33,7 @@ class Speedup:
     """Speedup of an answer, or of a pair.
 
     Attributes:
-        ratio: Time without drafts over time spent.
+        ratio: Time without drafts over the time taken.
         measured: Whether the time without drafts was measured in the same answer; otherwise it was predicted.
         verdict: "winning", "break-even" or "losing"; "" unless measured over enough drafted tokens.
     """
@@ -58,7 +58,7 @@ class Speedup:
 
     @property
     def labeled(self) -> str:
-        """Return "speedup 3.1×" or "no speedup", with "(estimate)" behind it unless it was measured."""
+        """Return "speedup 3.1×" or "no speedup", followed by "(estimate)" unless it was measured."""
         return str(self) if self.is_none else f"speedup {self}"
 
 
@@ -99,7 +99,7 @@ def why_undrafted(reason: str) -> str:
 
 
 def pair_drafting(speedup: Speedup | None, off: str | None) -> str | None:
-    """Return a pair's speedup on this machine, or why it has none, as a clause; None if unknown.
+    """Return as a clause a pair's speedup on this machine, or why it has none, if known.
 
     `off` is why the drafter is off; a measured speedup takes precedence.
     """
@@ -109,17 +109,17 @@ def pair_drafting(speedup: Speedup | None, off: str | None) -> str | None:
 
 
 def capitalized(clause: str) -> str:
-    """Return a clause as the beginning of a sentence."""
+    """Capitalize a clause at the beginning of a sentence."""
     return f"{clause[:1].upper()}{clause[1:]}"
 
 
 def sentence(clause: str) -> str:
-    """Return a clause as a sentence."""
+    """Make a clause a sentence."""
     return f"{capitalized(clause)}."
 
 
 def nothing_fixed(drafter: Source, n_max: int, n_min: int, p_min: float) -> str:
-    """Return why fixed drafting submitted no drafts, by its settings; "" if they allow any draft."""
+    """Return why these settings of fixed drafting submitted no drafts; "" if they allow any draft."""
     if n_max == 0:
         return "n_max is 0"
     if p_min <= 0 and n_min <= 1:

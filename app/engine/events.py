@@ -1,4 +1,4 @@
-"""Events of an answer, from the engine to the screen. `request` is the number of the answer or the job."""
+"""Events of an answer, from the engine to the screen. `request` is the number of the answer or job."""
 
 from __future__ import annotations
 
@@ -15,14 +15,12 @@ _MANY_SECONDS = 120
 
 @dataclass(frozen=True, slots=True)
 class PromptProgress:
-    """Report prompt tokens evaluated or reused so far.
+    """Reports prompt tokens evaluated or reused so far.
 
     Attributes:
         drafting: True for the draft model, False for the target.
-        done: Tokens so far.
-        total: Tokens of the prompt.
-        left_s: Estimated seconds for the rest; None before any speed is known.
-        picture: Number of the picture that is being read, from 1, and of all pictures; None for text.
+        left_s: Estimated seconds for the rest, once the speed is known.
+        picture: Number of the current picture, from 1, and of all pictures; None for text.
     """
 
     request: int
@@ -46,11 +44,11 @@ class PromptProgress:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """The target's probabilities in one step, as `app.engine.probability` defines them.
+    """The target's probabilities in one step; see `app.engine.probability`.
 
     Attributes:
         chosen: Probability of each emitted token.
-        declined: Probability of the rejected drafted token; None if there was none.
+        declined: Probability of the rejected drafted token, if any.
         top: The most probable tokens at each position with their probabilities, if requested.
     """
 
@@ -61,19 +59,17 @@ class Inspection:
 
 @dataclass(frozen=True, slots=True)
 class StepDetails:
-    """Describe the draft of one verify step and its outcome.
+    """Describes the draft of a verify step and its outcome.
 
     Attributes:
         number: Number of the step in its answer, from 1.
         drafted: Bytes of each drafted token; empty for a control token.
-        sources: Source of each drafted token.
         confidences: The draft model's probability of each drafted token; None for tokens of free sources.
-        written: Bytes of each emitted token, accepted ones first.
-        n_accepted: Accepted tokens of the draft.
+        written: Bytes of each emitted token, accepted tokens first.
         chosen: The target's probability of each emitted token; empty unless inspected.
-        declined: The target's probability of the rejected drafted token; None if there was none.
+        declined: The target's probability of the rejected drafted token, if any.
         total_ns: Nanoseconds of the step.
-        plain_ns: Measured nanoseconds of a single-token step there; None if unknown.
+        plain_ns: Measured nanoseconds of a single-token step at this position, if known.
     """
 
     number: int
@@ -90,7 +86,7 @@ class StepDetails:
 
 @dataclass(frozen=True, slots=True)
 class TokenProbability:
-    """Report the target's probability of an emitted token, as id and bytes, and the most probable tokens there."""
+    """The target's probability of an emitted token, as id and bytes, and the most probable tokens there."""
 
     token: int
     piece: bytes
@@ -100,20 +96,18 @@ class TokenProbability:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Report one verify step. The engine fills in its tokens, and the worker the text that they make.
+    """Reports a verify step. The engine fills in its tokens, and the worker the text that they make.
 
     Attributes:
         segments: The text that became complete.
         stats: Counters after this step.
-        drafting: Status of drafting; None without drafting.
         details: None for the first token, or if not requested.
-        tokens: Ids of the emitted tokens, accepted ones first.
+        tokens: Ids of the emitted tokens, accepted tokens first.
         probabilities: One per emitted token, if `AnswerRequest.n_top` requests them.
-        n_accepted: Accepted tokens of the draft.
         draft: The submitted draft.
         inspection: Probabilities, if requested; for the first token only with `Request.n_top`.
         total_ns: Nanoseconds of the step without inspection; 0 for the first token.
-        work_ns: The same by the work clock, without the time of other programs.
+        work_ns: Nanoseconds by the work clock, without the time of other programs.
     """
 
     request: int
@@ -132,7 +126,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class DraftLost:
-    """Event: the draft model failed, and the answer goes on without it."""
+    """Reports that the draft model failed; the answer continues without it."""
 
     reason: str
 

@@ -15,7 +15,7 @@ from app.engine.interfaces import AnswerStart, Cancelled, Clock, StepResult, Str
 from app.engine.types import NO_DRAFT, Draft, DraftingStatus, DraftParams
 
 _RECENT_STEPS = 15
-"""Number of recent steps that give the current speed of the machine."""
+"""Recent steps that determine the current speed of the machine."""
 NEVER_MEASURED = "speedup unknown: this pair was never measured"
 
 
@@ -31,10 +31,9 @@ class NoDrafting(Strategy):
 
 
 class FixedDrafting(Strategy):
-    """Draft up to n_max tokens, none below p_min, and submit them if they are at least n_min.
+    """Drafts up to n_max tokens, none below p_min, and submits at least n_min tokens.
 
-    As in llama.cpp, a drafted end token is submitted like any other. The step costs are for the speedup; they are None
-    without a measurement.
+    As in llama.cpp, a drafted end token is submitted like any other. The speedup needs measured step costs.
     """
 
     def __init__(
@@ -67,7 +66,7 @@ class FixedDrafting(Strategy):
 
     def propose(self, sequence: Sequence[int], limit: int) -> Draft:
         limit = min(limit, self.params.n_max)
-        # At the end of the context, no draft can be as long as n_min.
+        # At the end of the context, a draft may have to be shorter than n_min.
         self._drafting = limit >= max(1, self.params.n_min) and not self._has_failed
         draft = self._source.draft(sequence, limit, self._judge) if self._drafting else NO_DRAFT
         return draft if len(draft) >= max(1, self.params.n_min) else NO_DRAFT
@@ -90,7 +89,7 @@ class FixedDrafting(Strategy):
         measured_ns, batch_ns = costs.target_ns(batch_size, n_past), result.total_ns - result.draft_ns
         self._slowdowns.append(batch_ns / measured_ns)
         slowdown = self._speed.slowdown = statistics.median(self._slowdowns)
-        # The time of a draft model that failed is no part of a step without drafts.
+        # A failed draft model's time does not belong to a step without drafts.
         drafting_ns, wasted_ns = (result.draft_ns, 0) if self._drafting else (0, result.draft_ns)
         expected_ns = slowdown * measured_ns + drafting_ns
         step_time = self._speed.split(result.total_ns, wasted_ns, expected_ns, drafted=self._drafting)

@@ -1,7 +1,7 @@
 """Generate one answer: read the prompt, then repeat steps of draft, verify, accept, roll back.
 
-The engine knows token ids, not text, and no library. Ids come in, `GenerationEvent`s go out. Models, sampler, clock and
-cancel are passed in behind `app.engine.interfaces`.
+The engine knows token ids, not text, and no library. Token ids come in, `GenerationEvent`s go out. Models, sampler,
+clock and cancellation implement `app.engine.interfaces`.
 """
 
 from __future__ import annotations
@@ -33,22 +33,21 @@ from app.engine.step_timer import StepTimer
 from app.engine.types import NO_DRAFT, Draft, FinishReason
 
 Observe = Callable[[int, Source | None], FinishReason | None]
-"""Called with each emitted token in order and the source that drafted it, None for the target's own.
+"""Called with each emitted token in order and the source that drafted it; None for the target's own token.
 
-A returned reason ends the answer with that token.
-"""
+A returned reason ends the answer with that token."""
 Verification = tuple[tuple[int, ...], int, FinishReason | None]
-"""The accepted tokens and then the target's own, unless the answer ended before it; how many were accepted; and why the
-answer ended here, if it did."""
+"""The accepted tokens followed by the target's own token, unless the answer ended earlier; how many were accepted; and
+why the answer ended, if it did."""
 
 
 def verify(draft: Draft, sample: Callable[[int], int], observe: Observe) -> Verification:
     """Sample the target at each position while it agrees with the draft.
 
     This is the rule that makes drafting lossless, as in llama.cpp (`common_sampler_sample_and_accept_n`). Output i of
-    the batch holds the target's logits after the i-th drafted token; output 0 those after the last token before the
-    draft. Only outputs that are reached are sampled. So a stateful sampler sees the same tokens as without drafts, and
-    the emitted tokens have exactly the target's distribution, whatever was drafted.
+    the batch holds the target's logits after the i-th drafted token; output 0 holds the logits after the last token
+    before the draft. Only outputs that are reached are sampled. So a stateful sampler sees the same tokens as without
+    drafts, and the emitted tokens have exactly the target's distribution, whatever was drafted.
     """
     tokens: list[int] = []
     n_accepted = 0
@@ -66,20 +65,19 @@ def verify(draft: Draft, sample: Callable[[int], int], observe: Observe) -> Veri
 
 @dataclass(frozen=True)
 class Request:
-    """One answer to generate.
+    """An answer to generate.
 
     Attributes:
         prompt: Token ids, at least one.
         is_end: Whether a token ends the answer. It is emitted and counted.
-        max_tokens: Most tokens to generate; 0 reads the prompt only; None for as many as the context holds.
+        max_tokens: Limit of generated tokens; 0 only reads the prompt; None fills the context.
         observe: Called with each emitted token; a returned reason ends the answer with that token.
-        controls: Switches that the caller may change meanwhile.
-        prepare: Called before the prompt is read, to restore caches; its time counts to the first token.
-        n_allowed: How many leading tokens of a draft a grammar allows; the others are not verified. None without one.
+        controls: Switches that the caller may change during the answer.
+        prepare: Called before the prompt is read, to restore caches; counts towards the time to first token.
+        n_allowed: How many leading tokens of a draft a grammar allows; only these are verified.
         n_top: Most probable tokens to report at each position; None reports no probabilities.
-        probes: Sizes of the batches in which to read the end of the prompt, as if it were verified; the last is 1.
+        probes: Sizes of the batches that read the end of the prompt as in verify steps; the last is 1.
         on_probe: Called with the size of each of these batches and its nanoseconds by the work clock.
-        number: Number of the answer, which its events carry.
     """
 
     prompt: Sequence[int]
@@ -96,11 +94,11 @@ class Request:
 
 
 class Generator:
-    """Generate one answer. Iterate over `run`, then read `finish` and `stats`.
+    """Generates one answer. Iterate over `run`, then read `finish` and `stats`.
 
-    Both caches stay consistent, also if the iteration is abandoned: the next answer reuses their tokens. If the draft
-    model of the strategy fails, the answer goes on without it. `work_clock` leaves out the time of other programs, for
-    learning costs; None for `clock`.
+    Both caches stay consistent, even if the iteration is abandoned: the next answer reuses their tokens. If the
+    strategy's draft model fails, the answer continues without it. `work_clock` leaves out the time of other programs,
+    for learning costs; by default, it is `clock`.
     """
 
     def __init__(
@@ -113,14 +111,14 @@ class Generator:
     ) -> None:
         self._target = target
         self.strategy: Strategy = NoDrafting()
-        """The strategy, once it has begun."""
+        """The current strategy, once it has begun."""
         self._pending_strategy: Strategy | None = strategy
         self._sampler = sampler
         self.clock = clock
         self.work_clock = work_clock or clock
         self._native_strategy: NativeTimed = strategy
         self._earlier_native_ns = 0
-        """Native time of the strategy before it was used here."""
+        """Native time of the strategy before this answer used it."""
         self.stats = GenerationStats()
         self.finish: FinishReason | None = None
 
@@ -132,8 +130,8 @@ class Generator:
     def run(self, request: Request) -> Iterator[GenerationEvent]:
         """Generate until something ends the answer.
 
-        Raises ContextOverflowError before anything is evaluated, if the prompt does not fit, and DecodeError if the
-        target failed. A failing drafter is an event instead.
+        Raises ContextOverflowError before any evaluation if the prompt does not fit, and DecodeError if the target
+        failed. A failing drafter is only an event.
         """
         sequence = list(request.prompt)
         if len(sequence) > self._target.n_ctx:
@@ -151,7 +149,7 @@ class Generator:
             self.finish = FinishReason.CANCELLED
 
     def _first_token(self, sequence: list[int], request: Request) -> Iterator[GenerationEvent]:
-        """Read the part of the prompt that is not cached, and choose the first token."""
+        """Read the uncached part of the prompt, and choose the first token."""
         started = self.clock()
         request.prepare()
         stats = self.stats
@@ -171,7 +169,7 @@ class Generator:
         yield Step(request.number, stats=stats.snapshot(), tokens=tokens, inspection=inspection)
 
     def _read(self, sequence: Sequence[int], request: Request) -> Iterator[int]:
-        """Read the prompt and report the times of the batches at its end. Yields the tokens that are done."""
+        """Read the prompt, and report the times of the batches at its end; yield the tokens read."""
         target, probes = self._target, request.probes
         end = len(sequence) - sum(probes)
         if end <= len(target) or min(sequence[end:], default=0) < 0:
@@ -186,7 +184,7 @@ class Generator:
             yield len(target)
 
     def _begin_strategy(self, strategy: Strategy, sequence: list[int], request: Request) -> Iterator[GenerationEvent]:
-        """Let the draft model read the prompt, after the first token; count that time separately."""
+        """Let the draft model read the prompt after the first token; count that time separately."""
         self.strategy, self._pending_strategy = strategy, None
         started = self.clock()
         max_tokens = self._target.n_ctx - len(sequence) + 1
@@ -217,7 +215,7 @@ class Generator:
             if drafts and self._pending_strategy is not None:
                 timer.pause()
                 yield from self._begin_strategy(self._pending_strategy, sequence, request)
-                # Only the reading is counted separately; other preparation is part of the answer, but of no step.
+                # Only reading is counted separately; other preparation belongs to the answer, but to no step.
                 timer.resume(stats.draft_prompt_ns)
             timer.begin_draft()
             draft, lost = self._propose(sequence, self._room(sequence, request) if drafts else 0, request)
@@ -256,7 +254,7 @@ class Generator:
             )
 
     def _propose(self, sequence: list[int], room: int, request: Request) -> tuple[Draft, DraftLost | None]:
-        """Return a draft that a grammar allows; without one, and why, if the drafter failed."""
+        """Return a draft that the grammar allows; None, and why, if the drafter failed."""
         try:
             draft = self.strategy.propose(sequence, room)
             return (draft if request.n_allowed is None else draft.first(request.n_allowed(draft.tokens))), None
@@ -284,7 +282,7 @@ class Generator:
         self.stats.verify_ns += self.clock() - started
 
     def _choose(self, sequence: list[int], draft: Draft, request: Request) -> tuple[tuple[int, ...], int]:
-        """Verify the draft and append the emitted tokens; return them, and how many were accepted."""
+        """Verify the draft and append the emitted tokens; return them and the number of accepted tokens."""
         tokens, n_accepted, self.finish = verify(draft, self._sampler.sample, self._observer(request))
         sequence.extend(tokens)
         return tokens, n_accepted

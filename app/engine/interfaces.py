@@ -33,11 +33,11 @@ IsEnd = Callable[[int], bool]
 
 @dataclass(frozen=True, slots=True)
 class Controls:
-    """Switches that the caller may change while an answer is generated.
+    """Switches that the caller may change during an answer.
 
     Attributes:
         cancelled: Whether to stop; read between decodes.
-        waits: Wait for some seconds, or until a stop comes; return whether it came.
+        waits: Wait for some seconds or until a stop; return whether it was stopped.
         inspected: Whether to read probabilities for the inspector; read in each step.
         drafts: Whether to draft; read in each step. The strategy begins at the first step that may draft.
     """
@@ -49,7 +49,7 @@ class Controls:
 
 
 UNCONTROLLED = Controls()
-"""Never cancelled or inspected, always drafting."""
+"""Never canceled or inspected, always drafting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class SavedState:
     """Copy of the whole state of a context, in RAM.
 
     Attributes:
-        n_past: Tokens that it covers.
+        n_past: Number of tokens in it.
         data: Serialized KV cache.
         snapshots: Earlier states of a recurrent model, each with its number of tokens.
         skipped: Pictures with fewer positions than cells; see `app.engine.pictures.skipped_positions`.
@@ -86,7 +86,7 @@ class TokenModel(NativeTimed, Protocol):
 
     @property
     def n_batch(self) -> int:
-        """Most tokens that one `decode` takes."""
+        """Largest number of tokens in one `decode`."""
 
     @property
     def n_chunk(self) -> int:
@@ -94,7 +94,7 @@ class TokenModel(NativeTimed, Protocol):
 
     @property
     def stops_inside(self) -> bool:
-        """Whether a cancel ends a long `decode` in the middle."""
+        """Whether a cancellation ends a long `decode` in the middle."""
 
     @property
     def n_past(self) -> int:
@@ -102,22 +102,22 @@ class TokenModel(NativeTimed, Protocol):
 
     @property
     def n_rollback(self) -> int:
-        """Most tokens at the end of a batch that `truncate` can remove right after it: the longest possible draft.
+        """Number of final tokens of a batch that `truncate` can remove right after it: the longest possible draft.
 
         `n_ctx` for a cache that can be cut anywhere, 0 for recurrent state that cannot be rolled back. Other recurrent
-        models keep that many earlier states. They can roll back once per batch, and not past its first token. A cache
-        of the sliding window alone can be rolled back by one batch.
+        models store that many earlier states. They can roll back once per batch, and not past its first token. A
+        sliding-window cache can be rolled back by one batch.
         """
 
     def decode(self, tokens: Sequence[int], n_outputs: int) -> None:
         """Append `tokens` to the cache and compute logits for the last `n_outputs` of them.
 
         Without outputs, a device may compute the batch later. A batch of negative ids is a picture or the next part of
-        one, which is encoded first; see `app.engine.pictures`.
+        a picture, which is encoded first; see `app.engine.pictures`.
 
         Raises:
-            DecodeError: The batch was refused or failed; `n_past` counts the tokens that are left.
-            Interrupted: A cancel ended the batch early; `n_past` counts the tokens that are left.
+            DecodeError: The batch was refused or failed; `n_past` counts the remaining tokens.
+            Interrupted: A cancellation ended the batch early; `n_past` counts the remaining tokens.
         """
 
     def logits(self, i: int) -> Logits:
@@ -130,40 +130,40 @@ class TokenModel(NativeTimed, Protocol):
         """Empty the cache."""
 
     def keep_state(self) -> None:
-        """Keep a copy of the present state, unless `truncate` can return to it."""
+        """Save the present state, unless `truncate` can return to it."""
 
     def restore_state(self, n_past: int) -> bool:
-        """Return to the last kept state of at most `n_past` tokens; False if there is none."""
+        """Return to the last saved state of at most `n_past` tokens; False if there is none."""
 
     def save_sequence(self) -> SavedState | None:
         """Return a copy of the whole sequence; None if free memory is short or the library fails."""
 
     def restore_sequence(self, state: SavedState) -> bool:
-        """Replace the sequence by a saved one; on failure return False and leave the cache empty."""
+        """Replace the sequence by a saved copy; on failure, return False and leave the cache empty."""
 
 
 class Sampler(NativeTimed, Protocol):
     """Samples tokens from the target's logits. It holds the state of penalties and of the random generator."""
 
     def begin(self, prompt: Sequence[int]) -> None:
-        """Start an answer: forget earlier ones and let the penalties see the end of the prompt."""
+        """Start an answer: forget earlier answers, and let the penalties see the end of the prompt."""
 
     def sample(self, i: int) -> int:
         """Sample from output `i` of the target's last decode, and count the token as emitted.
 
-        Call it in order, and only for tokens that are emitted, so that the state is the same as without drafts.
+        Call it in order, and only for emitted tokens, so that the state is the same as without drafts.
         """
 
 
 class Verdict(Enum):
-    """Decision about a token that the draft model proposes."""
+    """Decision about a token proposed by the draft model."""
 
     DROP = "drop"
-    """Drop it and stop."""
+    """Drop the token and stop."""
     LAST = "last"
-    """Keep it and stop."""
+    """Accept the token and stop."""
     TAKE = "take"
-    """Keep it and go on."""
+    """Accept the token and continue."""
 
 
 Judge = Callable[[int, float], Verdict]
@@ -182,7 +182,7 @@ class HeadModel(NativeTimed, Protocol):
 
     @property
     def longest(self) -> int:
-        """Longest possible draft."""
+        """Longest possible draft in tokens."""
 
     @property
     def row_shift(self) -> int:
@@ -195,26 +195,26 @@ class HeadModel(NativeTimed, Protocol):
         """Return a copy of the hidden rows of the target's last batch of `n` tokens, shape (n, width)."""
 
     def read(self, start: int, tokens: Sequence[int], rows: Rows, n_outputs: int) -> None:
-        """Evaluate tokens with their rows from position `start` on; compute the last logits if `n_outputs` is 1.
+        """Evaluate tokens with their rows from position `start`; compute the last logits if `n_outputs` is 1.
 
         Raises `DecodeError` if the batch was refused or failed.
         """
 
     def draft_next(self, position: int, token: int) -> None:
-        """Evaluate a drafted token with the row of the evaluation before it; compute the next logits."""
+        """Evaluate a drafted token with the row of the previous evaluation; compute the next logits."""
 
     def block(self, position: int, token: int, n: int) -> None:
-        """Compute `n` drafted tokens after `token`, the last one, in one pass."""
+        """Compute `n` drafted tokens after `token`, the last token, in one pass."""
 
     def drafted(self, i: int) -> tuple[int, float]:
-        """Return token `i` of the last evaluation and the probability that it is right; `i` is 0 outside a block.
+        """Return token `i` of the last evaluation and its probability; `i` is 0 outside a block.
 
-        The tokens of a block are read in their order, because one may depend on the one before.
+        The tokens of a block are read in order, because each may depend on the previous token.
         """
 
     @property
     def first_logits(self) -> Logits | None:
-        """Logits of token 0, until the next evaluation; None for layers that score only a few candidates."""
+        """Return the logits of token 0, until the next evaluation; None for layers that score only a few candidates."""
 
     def rollback(self, position: int) -> None:
         """Remove this position and all later ones from the KV cache."""
@@ -224,16 +224,16 @@ class HeadModel(NativeTimed, Protocol):
 
 
 class Follower(Protocol):
-    """Draft layers that take the hidden rows of each target batch."""
+    """Draft layers that receive the hidden rows of each target batch."""
 
     def can_follow_from(self, n_past: int) -> bool:
         """Return whether the target can continue after its first `n_past` tokens without a missing row."""
 
     def follow(self, tokens: Sequence[int], n_new: int, n_outputs: int) -> None:
-        """Take the rows of the last batch: those of the last `n_new` of `tokens`, which is the whole cache."""
+        """Store the rows of the last batch, for the last `n_new` of `tokens`, which is the whole cache."""
 
     def forget(self) -> None:
-        """Forget all tokens: the target's cache was replaced."""
+        """Forget all tokens, because the target's cache was replaced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,8 +242,7 @@ class AnswerStart:
 
     Attributes:
         sequence: Prompt and answer so far; the last token was just chosen.
-        max_tokens: Most tokens that may follow.
-        is_end: Whether a token ends the answer.
+        max_tokens: Largest number of tokens that may follow.
         undrafted_ns: Nanoseconds of the answer so far, if drafting was off until now.
     """
 
@@ -260,10 +259,9 @@ class StepResult:
     Attributes:
         n_past: Tokens in the target's cache before the step.
         draft: The submitted draft.
-        tokens: The emitted tokens, accepted ones first.
-        n_accepted: Accepted tokens of the draft.
-        total_ns: Nanoseconds since the end of the step before, by the work clock.
-        draft_ns: The part of them spent on the proposal.
+        tokens: The emitted tokens, accepted tokens first.
+        total_ns: Nanoseconds since the end of the previous step, by the work clock.
+        draft_ns: Part of `total_ns` spent on the proposal.
         stretch: Wall time over time by the work clock; above 1 while other programs compete.
     """
 
@@ -277,7 +275,7 @@ class StepResult:
 
 
 class Strategy:
-    """Propose drafts and learn from the steps of one answer. These defaults draft nothing."""
+    """Proposes drafts and learns from the steps of an answer. These defaults draft nothing."""
 
     @property
     def native_ns(self) -> int:
@@ -285,7 +283,7 @@ class Strategy:
         return 0
 
     def begin(self, start: AnswerStart, cancelled: Cancelled) -> Iterator[int]:
-        """Prepare for an answer. Yields the tokens that the draft model has read after each chunk."""
+        """Prepare for an answer; yield the tokens that the draft model has read after each chunk."""
         return iter(())
 
     def propose(self, sequence: Sequence[int], limit: int) -> Draft:
@@ -293,7 +291,7 @@ class Strategy:
         return NO_DRAFT
 
     def lose_model(self) -> None:
-        """Go on without the draft model, which failed in `begin` or `propose`.
+        """Continue without the draft model, which failed in `begin` or `propose`.
 
         After a failed `propose` the step has no draft; `observe` is called for it.
         """
@@ -303,10 +301,10 @@ class Strategy:
 
     @property
     def status(self) -> DraftingStatus | None:
-        """Source and reason of the last draft; None for a strategy that never drafts."""
+        """Return source and reason of the last draft; None for a strategy that never drafts."""
         return None
 
     @property
     def speedup(self) -> Speedup | None:
-        """Time without drafts over time spent, which includes the draft model's reading; None with too few drafts."""
+        """Return the speedup, whose time includes the draft model's reading; None after too few drafts."""
         return None

@@ -2,7 +2,7 @@
 
 The index works as in LZ77: hash chains over the last few tokens lead to earlier matches, and the longest match is
 continued. Each other match votes with its length: for each proposed token that also followed it, and against the first
-one that did not. Adding or removing a token changes one dictionary entry per chain.
+proposed token that did not. Adding or removing a token changes one dictionary entry per chain.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _NONE = -1
 
 
 class _Chain:
-    """Index of the positions of a sequence by the `length` tokens before each."""
+    """Index of the positions of a sequence by the `length` tokens before each position."""
 
     def __init__(self, length: int) -> None:
         self.length = length
         self._latest: dict[tuple[int, ...], int] = {}
-        # For each position, the previous position after the same key.
+        # The previous position after the same key, by position
         self._earlier = array("q")
 
     def positions(self, past: Sequence[int]) -> list[int]:
@@ -47,7 +47,6 @@ class _Chain:
         return found
 
     def grow(self, tokens: Sequence[int]) -> None:
-        """Add the last token."""
         earlier = _NONE
         if len(tokens) >= self.length:
             key = tuple(tokens[-self.length :])
@@ -56,7 +55,6 @@ class _Chain:
         self._earlier.append(earlier)
 
     def shrink(self, tokens: Sequence[int]) -> None:
-        """Remove the last token."""
         earlier = self._earlier.pop()
         if len(tokens) >= self.length:
             key = tuple(tokens[-self.length :])
@@ -67,7 +65,7 @@ class _Chain:
 
 
 class _Match(NamedTuple):
-    """An earlier occurrence of the text's end in `tokens`: the `length` tokens before index `at` agree."""
+    """An earlier occurrence of the text's end in `tokens`: the `length` tokens before index `at` are equal."""
 
     tokens: Sequence[int]
     at: int
@@ -107,7 +105,7 @@ class _Text:
                         return
 
     def _match_length(self, at: int, past: Sequence[int], n: int) -> int:
-        """Return how many tokens before `at` agree with the end of `past`; at least `n` are known to."""
+        """Return how many tokens before `at` equal the end of `past`; at least `n` are known to."""
         tokens = self.tokens
         longest = min(at, len(past))
         while n < longest and tokens[at - 1 - n] == past[-1 - n]:
@@ -116,14 +114,14 @@ class _Text:
 
 
 class NgramIndex(DraftSource):
-    """Propose the tokens that followed an earlier occurrence of the text's end.
+    """Proposes the tokens that followed an earlier occurrence of the text's end.
 
     This is an index of a growing token sequence, and of other texts, for matches of at least `min_match` tokens. The
     next turn of a conversation indexes only its new tokens. The confidence of a token is its support: the length of
     the match up to it plus the votes of the other matches.
 
     Attributes:
-        match_length: Tokens of the last match, at most `MAX_MATCH`; 0 if there was none.
+        match_length: Length of the last match, at most `MAX_MATCH`; 0 if there was none.
     """
 
     def __init__(self, min_match: int = MIN_MATCH) -> None:
@@ -185,11 +183,11 @@ class NgramIndex(DraftSource):
         past = [*tokens[max(0, len(tokens) - MAX_MATCH + n_draft) :], *draft[len(draft) - n_draft :]]
         if limit <= 0:
             return NO_DRAFT
-        # Those in the sequence itself come first.
+        # Matches in the sequence itself come first.
         matches = [match for text in (self._text, *self._others) for match in text.matches(past)]
         if not matches:
             return NO_DRAFT
-        # Of equally long matches, the first one is the latest in the sequence itself.
+        # Among equally long matches, the first is the latest in the sequence itself.
         best = matches.pop(max(range(len(matches)), key=lambda i: matches[i].length))
         proposed = tuple(takewhile(_is_text, self._after(best, draft, limit)))
         if not proposed:
@@ -214,9 +212,9 @@ def _is_text(token: int) -> bool:
 
 
 def _support(proposed: Sequence[int], match_length: int, others: Iterable[_Match]) -> tuple[float, ...]:
-    """Return the votes for each token minus those against; a match stops voting at its first difference."""
+    """Return the votes for each token minus the votes against it; a match stops voting at its first difference."""
     n = len(proposed)
-    # Differences from token to token; each proposed token makes the match longer by one.
+    # Differences from token to token; each proposed token lengthens the match by one
     changes = [match_length, *[1] * (n - 1), 0, 0]
     for tokens, at, length in others:
         n_same = common_prefix(proposed, tuple(tokens[at : at + n])) if tokens[at] == proposed[0] else 0

@@ -1,7 +1,7 @@
-"""Pictures in a sequence of tokens: runs of negative ids, one id for each cell that a picture takes in a KV cache.
+"""Pictures in a sequence of tokens: runs of negative ids, one id per cell of the KV cache.
 
-An id has 27 bits of the picture's identity and three flags, so that caches, saved states and the index of n-grams
-compare pictures as they compare text. With M-RoPE a picture has fewer positions than cells.
+An id has 27 bits of the picture's identity and three flags, so that caches, saved states and the n-gram index compare
+pictures like text. With M-RoPE a picture has fewer positions than cells.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ _SKIPS, _BEGINS, _IS_FIRST = 1, 2, 4
 _WORD_BYTES = 4
 IDENTITY_BYTES = 32
 IDENTITY_IDS = IDENTITY_BYTES // _WORD_BYTES
-"""Ids at the beginning of a run that tell pictures apart."""
+"""Leading ids of a run that identify the picture."""
 
 
 def picture_ids(identity: bytes, n_cells: int, n_positions: int, *, is_first: bool = True) -> list[int]:
-    """Return the ids of a picture, or of a slice of one.
+    """Return the ids of a picture or of a slice.
 
     Args:
         identity: A hash of everything that its rows depend on, `IDENTITY_BYTES` long.
-        n_cells: Rows that it has.
-        n_positions: Positions that it takes, at most as many.
-        is_first: Whether it is not a later slice.
+        n_cells: Number of its rows.
+        n_positions: Number of its positions, at most `n_cells`.
+        is_first: False for a later slice.
     """
     starts = range(0, IDENTITY_BYTES, _WORD_BYTES)
     words = [int.from_bytes(identity[at : at + _WORD_BYTES], "little") & ~31 for at in starts]
@@ -33,19 +33,19 @@ def picture_ids(identity: bytes, n_cells: int, n_positions: int, *, is_first: bo
 
 
 def begins_picture(token: int) -> bool:
-    """Return whether a picture, or a slice of one, begins with this id."""
+    """Return whether a picture or a slice begins with this id."""
     return token < 0 and bool(~token & _BEGINS)
 
 
 def whole_pictures(tokens: Sequence[int], n: int) -> int:
-    """Return how many of the first `n` tokens are left without a picture that they would cut."""
+    """Return how many of the first `n` tokens remain without a picture that they would cut."""
     while 0 < n < len(tokens) and tokens[n] < 0 and not begins_picture(tokens[n]):
         n -= 1
     return n
 
 
 def part_end(tokens: Sequence[int], start: int, most_text: int) -> int:
-    """Return the end of the picture, or slice of one, that begins at an index, or of at most so much text."""
+    """Return the end of the picture or slice at an index, or of at most `most_text` tokens of text."""
     if tokens[start] < 0:
         ends = range(start + 1, len(tokens))
         return next((at for at in ends if tokens[at] >= 0 or begins_picture(tokens[at])), ends.stop)
@@ -54,7 +54,7 @@ def part_end(tokens: Sequence[int], start: int, most_text: int) -> int:
 
 
 def picture_at(tokens: Sequence[int], n: int) -> tuple[int, int] | None:
-    """Return the number of the picture that follows the first `n` tokens, from 1, and of all; None before text."""
+    """Return the number of the picture after the first `n` tokens, from 1, and how many there are; None before text."""
     if n >= len(tokens) or tokens[n] >= 0:
         return None
     firsts = [at for at, token in enumerate(tokens) if token < 0 and ~token & _IS_FIRST]
@@ -62,7 +62,7 @@ def picture_at(tokens: Sequence[int], n: int) -> tuple[int, int] | None:
 
 
 def skipped_positions(tokens: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """Return each picture with fewer positions than cells: the cells up to its end, and how many have no position."""
+    """Return, for each picture with fewer positions than cells, its end in cells and how many have no position."""
     found: list[tuple[int, int]] = []
     n = 0
     for at, token in enumerate(tokens, start=1):

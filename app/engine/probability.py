@@ -1,9 +1,9 @@
 """Define the confidence of a drafted token.
 
 It is the probability of the most probable token under a softmax over the **whole vocabulary** at temperature 1.
-llama-server takes it over the ten best candidates, which gives higher values; over the best one alone, every
-probability would be 1 and p_min meaningless. Over the whole vocabulary it is close to calibrated for pairs of one
-family: of tokens drafted with a probability of 0.8 to 0.88, 93% were accepted; below 0.5, about a third.
+llama-server uses the ten best candidates, which gives higher values; with only the best candidate, every probability
+would be 1 and p_min meaningless. Over the whole vocabulary it is nearly calibrated for pairs of one family: of tokens
+drafted with a probability of 0.8 to 0.88, 93% were accepted; below 0.5, about a third.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from app.core.errors import DecodeError
 from app.engine.interfaces import Logits
 
 _NEGLIGIBLE_LOGIT_GAP = 16.0
-"""Logits further below the largest are left out of the sum; with two real models no probability changed by 0.2%."""
+"""Smaller logits are left out of the sum; with two real models no probability changed by 0.2%."""
 _SPARSE_VOCABULARY_SHARE = 1 / 16
-"""Share of the vocabulary up to which selecting values and their exponentials takes less time than all exponentials."""
+"""Share of the vocabulary below which selecting values first takes less time than all exponentials."""
 
 
 def probability_of(logits: Logits, token: int) -> float:
@@ -41,7 +41,7 @@ def most_probable(logits: Logits) -> tuple[int, float]:
 
 
 def most_probable_tokens(logits: Logits, n: int) -> tuple[tuple[int, float], ...]:
-    """Return the `n` most probable tokens with their probabilities, the best first."""
+    """Return the `n` most probable tokens with their probabilities, best first."""
     tokens = np.argpartition(logits, -n)[-n:]
     exponentials = np.exp(logits - logits.max())
     total = exponentials.sum(dtype=np.float64)

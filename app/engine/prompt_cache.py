@@ -1,6 +1,6 @@
-"""Keep the caches of earlier prompts, so that going back to a conversation does not read it again.
+"""Save the caches of earlier prompts, so that returning to a conversation does not read it again.
 
-llama-server calls this its prompt cache (`--cache-ram`). Here both models are saved together, and files can outlive the
+llama-server calls this its prompt cache (`--cache-ram`). Tandem saves both models together, and files can outlive the
 process.
 """
 
@@ -14,19 +14,19 @@ from typing import Protocol
 from app.engine.cache import SavedCache, TokenCache, common_prefix
 
 FEWEST = 128
-"""Fewest tokens that are worth saving or restoring."""
+"""Shorter prompts are not worth saving or restoring."""
 _LOST_SHARE = 0.25
-"""A new prompt that discards less of the cached tokens saves nothing first: an edit of the last message is common, and
-a copy of the whole cache would take memory from other conversations."""
+"""A prompt that discards a smaller share of the cached tokens saves nothing first: an edit of the last message is
+common, and a copy of the whole cache would take memory from other conversations."""
 _STORED_S = 2.0
-"""Seconds of reading from which a state is also written to disk."""
+"""States that take longer to read are also written to disk."""
 _STORED_TOKENS = 1024
-"""The same in tokens, while the speed of reading is unknown."""
+"""Tokens from which a state is written to disk while the reading speed is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class SavedPrompt:
-    """Both caches after an answer, and the name of its conversation, if any; `draft` is None without a draft model."""
+    """Both caches after an answer, and the name of its conversation, if any."""
 
     name: str
     target: SavedCache
@@ -37,39 +37,38 @@ class SavedPrompt:
         return self.target.n_bytes + (self.draft.n_bytes if self.draft is not None else 0)
 
     def restore(self, target: TokenCache, draft: TokenCache | None) -> None:
-        """Restore the caches."""
         target.restore(self.target)
         if draft is not None and self.draft is not None:
             draft.restore(self.draft)
 
 
 class StateStore(Protocol):
-    """Saved states on disk. No method raises for an error of the disk."""
+    """Saved states on disk. No method raises for a disk error."""
 
     def find(self, cache: TokenCache, prompt: Sequence[int], n_least: int) -> SavedPrompt | None:
         """Return the state that saves most tokens of a prompt, if it saves at least `n_least`."""
 
     def save(self, saved: SavedPrompt) -> None:
-        """Keep a state to write, in place of the one of the same conversation."""
+        """Queue a state for writing; it replaces an earlier state of the same conversation."""
 
     def write_soon(self) -> None:
-        """Write the kept states in the background; called when no answer is running, which it would slow down."""
+        """Write the queued states in the background; called when no answer is running, which it would slow down."""
 
     def close(self) -> None:
         """Wait until everything is written."""
 
 
 class PromptCache:
-    """Save the caches of one pair when another prompt replaces them, and restore them when it comes back.
+    """Saves the caches of a pair when another prompt replaces them, and restores them when it returns.
 
-    Above `budget_bytes`, the oldest state is dropped first. `store` keeps those that took long to read; None for none.
+    Above `budget_bytes`, the oldest state is dropped first. `store` writes states that took long to read.
     """
 
     def __init__(self, budget_bytes: int = 0, store: StateStore | None = None) -> None:
         self._budget_bytes = budget_bytes
         self._store = store
         self._saved: list[SavedPrompt] = []
-        """Oldest first."""
+        """Saved states, oldest first."""
         self._name = ""
 
     @property
@@ -78,7 +77,7 @@ class PromptCache:
         return sum(saved.n_bytes for saved in self._saved)
 
     def prepare(self, target: TokenCache, draft: TokenCache | None, prompt: Sequence[int], name: str = "") -> None:
-        """Make the caches share as much as possible with the next prompt; `name` is that of its conversation."""
+        """Make the caches share as much as possible with the next prompt; `name` identifies its conversation."""
         n_shared = common_prefix(target.tokens, prompt)
         found = self._find(target, prompt, n_shared + FEWEST)
         if len(target) - n_shared >= max(FEWEST, _LOST_SHARE * len(target)):
@@ -89,7 +88,7 @@ class PromptCache:
 
     @contextmanager
     def lend(self, target: TokenCache, draft: TokenCache | None) -> Iterator[None]:
-        """Give the caches to other work, and restore them after it.
+        """Lend the caches to other work, and restore them after it.
 
         Without memory for a copy, the next prompt finds a state on disk, or reads everything again.
         """
@@ -117,7 +116,7 @@ class PromptCache:
             store.close()
 
     def _find(self, target: TokenCache, prompt: Sequence[int], n_least: int) -> SavedPrompt | None:
-        """Return the state that saves most tokens; one in memory is taken out, because the cache will hold it."""
+        """Return the state that saves most tokens; remove it from memory, because the cache will hold it."""
         best = max(self._saved, key=lambda saved: target.n_reusable(saved.target, prompt), default=None)
         n_best = target.n_reusable(best.target, prompt) if best is not None else 0
         if self._store is not None and (stored := self._store.find(target, prompt, max(n_least, n_best + 1))):
@@ -133,7 +132,7 @@ class PromptCache:
             return
         if store is not None:
             store.save(saved)
-        # A state that the new one continues is no longer useful.
+        # A state that the new state continues is no longer useful.
         kept = [old for old in self._saved if common_prefix(old.target.tokens, target.tokens) < len(old.target.tokens)]
         self._saved = [*kept, saved]
         while self._saved and self.n_bytes > self._budget_bytes:

@@ -1,25 +1,25 @@
-"""The kinds of drafts: one table with their words and properties."""
+"""The kinds of drafts: a table with their words and properties."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 
 RETRIED = "no recent speedup; Tandem retries occasionally"
-"""Reason why a drafter is off after its drafts gave no speedup."""
+"""Reason if a drafter is off after its drafts gave no speedup."""
 
 
 class Source(StrEnum):
     """Source of drafts: a draft model, layers that read the target's hidden rows, or n-grams.
 
-    A new kind is a row here and a class: a `DraftSource`, or a `HeadContext` for layers of a model. The value stands in
-    `--json`, in settings and in stored conversations.
+    A new kind is a row here and a class: a `DraftSource`, or a `HeadContext` for layers of a model. The value is used
+    in `--json`, in settings and in stored conversations.
 
     Attributes:
         with_article: Name on the screen with its article.
-        label: The same without the article.
+        label: Name without the article.
         brief: Name in a narrow column.
-        file_name: Pattern in the name of a file that has only these layers; None if no name tells.
-        is_free: Whether a draft takes next to no time, because no model computes it.
+        file_name: Pattern in the name of a file with only these layers, if names show it.
+        is_free: Whether a draft takes almost no time, because no model computes it.
         is_block: Whether one computation drafts all tokens.
     """
 
@@ -47,7 +47,7 @@ class Source(StrEnum):
         return self
 
     MODEL = "model", "a draft model", "model"
-    # Later in a name, "mtp" usually marks a whole model with that layer.
+    # Later in a name, "mtp" usually means a whole model with that layer.
     MTP = "mtp", "an MTP layer", "MTP", r"(^|/)mtp[/._-]"
     EAGLE3 = "eagle3", "an EAGLE-3 head", "EAGLE-3", r"(^|[/._-])eagle-?3?([/._-]|$)"
     DFLASH = "dflash", "a DFlash block", "DFlash", r"(^|[/._-])(dflash2?|dspark)([/._-]|$)", False, True
@@ -68,6 +68,6 @@ IN_TARGET = f"{Source.MTP.label} in the same file"
 
 
 def drafter_of(sources: str) -> Source:
-    """Return the source other than n-grams in a `--json` value such as "mtp+ngram"; the draft model without one."""
+    """Return the source other than n-grams in a `--json` value such as "mtp+ngram"; by default, the draft model."""
     names = sources.split("+")
     return next((source for source in Source if source in names and not source.is_free), Source.MODEL)

@@ -1,6 +1,6 @@
-"""Numbers of one answer: counters, every rate derived from them, and their stored form.
+"""Numbers of an answer: counters, rates derived from them, and their stored form.
 
-Times are nanoseconds of a monotonic clock. Names follow llama-server's `timings` where it has one.
+Times are nanoseconds of a monotonic clock. Names follow llama-server's `timings` where possible.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from app.engine.drafting_report import FEWEST_DRAFTED, Speedup, acceptance, rate
 from app.engine.sources import Source, drafter_of
 
 FEWEST_READ = 16
-"""Fewest prompt tokens that give a rate; fewer take about as long as one."""
+"""Fewest prompt tokens that give a rate; a shorter prompt takes about as long as a single token."""
 _TOO_MUCH = 1e15
 _COUNTS = ("predicted_n", "draft_n", "draft_n_accepted", "draft_n_model", "verify_steps", "drafted_steps")
 _TIMES = ("draft_prompt_ns", "predicted_ns", "draft_ns", "verify_ns", "native_ns")
@@ -24,7 +24,7 @@ _STORED = (
     "draft_n_accepted", "mean_accepted_length", "first_token_ms", "predicted_ms", "acceptance", "draft_length",
     "model_share", "drafter", "mode",
 )  # fmt: skip
-"""Stored properties, besides the speedup."""
+"""Stored properties, except the speedup."""
 
 
 def _rate(count: float, nanoseconds: int) -> float | None:
@@ -33,29 +33,28 @@ def _rate(count: float, nanoseconds: int) -> float | None:
 
 @dataclass
 class GenerationStats:
-    """Counters of a running, finished or stored answer, and what follows from them.
+    """Counters of a running, finished or stored answer, and rates derived from them.
 
-    Prompt time is the prompt processing of both models. Generation time is everything after the first token, except the
-    draft model's prompt processing. llama-server counts the same way. A rate is None if there was nothing to measure.
+    Prompt time is the prefill of both models. Generation time is everything after the first token, except the draft
+    model's prefill. llama-server counts in the same way. A rate is None if there was nothing to measure.
     """
 
     cache_n: int = 0
     """Prompt tokens that the target's cache already held."""
     prompt_n: int = 0
-    """Prompt tokens that the target evaluated."""
     predicted_n: int = 0
-    """Tokens generated, an end token included."""
+    """Generated tokens, including an end token."""
     draft_n: int = 0
     """Submitted drafted tokens."""
     draft_n_accepted: int = 0
     draft_n_model: int = 0
-    """Submitted tokens of models; the others are from free sources."""
+    """Submitted tokens from models; the others are from free sources."""
     verify_steps: int = 0
     """Steps of the target after the first token, with or without a draft."""
     drafted_steps: int = 0
     """Steps with at least one drafted token."""
     accepted_by_position: tuple[int, ...] = ()
-    """Accepted drafted tokens at each depth."""
+    """Accepted drafted tokens by depth."""
     prompt_ns: int = 0
     draft_prompt_ns: int = 0
     first_token_ns: int = 0
@@ -64,15 +63,15 @@ class GenerationStats:
     draft_ns: int = 0
     verify_ns: int = 0
     native_ns: int = 0
-    """The part of the generation time inside native calls."""
+    """Generation time inside native calls."""
     drafter: str | None = None
-    """Sources of drafts, as in "model+ngram"; while the answer is running, the one other than n-grams."""
+    """Sources of drafts, as in "model+ngram"; during an answer, only the source other than n-grams."""
     mode: str | None = None
     """ "auto", "fixed" or "off"."""
     speedup: Speedup | None = None
 
     def observe_step(self, drafted: Sequence[Source], n_accepted: int) -> None:
-        """Count one step, given the source of each drafted token."""
+        """Count a step, given the source of each drafted token."""
         self.verify_steps += 1
         if drafted:
             self.drafted_steps += 1
@@ -83,23 +82,22 @@ class GenerationStats:
             self.accepted_by_position = tuple(before + new for before, new in counts)
 
     def observe_speedup(self, speedup: Speedup | None) -> None:
-        """Take the speedup so far: none if nothing was drafted, and no verdict over few drafted tokens."""
+        """Set the speedup so far: none without drafts, and no verdict on few drafted tokens."""
         self.speedup = speedup if self.draft_n else None
         if self.speedup is not None and (self.draft_n < FEWEST_DRAFTED or self.speedup.is_none):
             self.speedup = replace(self.speedup, verdict="")
 
     def snapshot(self) -> GenerationStats:
-        """Return a copy."""
         return GenerationStats(**vars(self))
 
     @property
     def prompt_per_second(self) -> float | None:
-        """Return prompt tokens of the target over both models' prompt time, as llama-server counts it."""
+        """Return the target's prompt tokens over the prompt time of both models, as llama-server counts it."""
         return _rate(self.prompt_n, self.prompt_ns + self.draft_prompt_ns)
 
     @property
     def reading_per_second(self) -> float | None:
-        """Return prompt tokens per second of the target alone; None if it read too few.
+        """Return the target's own prompt tokens per second; None if it read too few.
 
         The draft model may have to read tokens that the target had cached.
         """
@@ -107,22 +105,22 @@ class GenerationStats:
 
     @property
     def tokens_per_second(self) -> float | None:
-        """Return tokens per second after the first one, including the draft's prompt time; the basis of speedups."""
+        """Return tokens per second after the first token, including the draft's prefill; the basis of speedups."""
         return _rate(self.predicted_n - 1, self.predicted_ns + self.draft_prompt_ns)
 
     @property
     def predicted_per_second(self) -> float | None:
-        """Return tokens per second after the first one, as llama-server counts it."""
+        """Return tokens per second after the first token, as llama-server counts it."""
         return _rate(self.predicted_n - 1, self.predicted_ns)
 
     @property
     def acceptance(self) -> float | None:
-        """Return accepted over drafted tokens; None before anything was drafted."""
+        """Return accepted over drafted tokens, if any were drafted."""
         return self.draft_n_accepted / self.draft_n if self.draft_n else None
 
     @property
     def mean_accepted_length(self) -> float | None:
-        """Return tokens per step, including the target's own; None before the first step."""
+        """Return tokens per step, including the target's own token."""
         return (self.predicted_n - 1) / self.verify_steps if self.verify_steps else None
 
     @property
@@ -132,7 +130,7 @@ class GenerationStats:
 
     @property
     def model_share(self) -> float | None:
-        """Return the share of the drafted tokens that the drafter proposed; None if an old answer does not tell."""
+        """Return the drafter's share of the drafted tokens; unknown for old answers."""
         return self.draft_n_model / self.draft_n if self.drafted_steps or self.draft_n_model else None
 
     @property
@@ -150,13 +148,13 @@ class GenerationStats:
 
     @property
     def undrafted_speed(self) -> float | None:
-        """Return tokens per second without drafts; None unless measured."""
+        """Return tokens per second without drafts, if measured."""
         speed, gain = self.tokens_per_second, self.speedup
         return speed / gain.ratio if speed is not None and gain is not None and gain.measured else None
 
     @property
     def per_step(self) -> float | None:
-        """Return tokens per verify step; None if nothing was drafted."""
+        """Return tokens per verify step, if any were drafted."""
         return self.mean_accepted_length if self.draft_n else None
 
     @property
@@ -166,7 +164,7 @@ class GenerationStats:
 
     @property
     def timings(self) -> dict[str, Any]:
-        """Return the numbers that llama-server reports, by its names."""
+        """Return the numbers that llama-server reports, under its names."""
         prompt_ms = (self.prompt_ns + self.draft_prompt_ns) / 1e6
         return {
             "cache_n": self.cache_n,
@@ -189,7 +187,7 @@ class GenerationStats:
         return max(0, self.predicted_ns - self.native_ns)
 
     def after(self, before: GenerationStats) -> GenerationStats:
-        """Return the numbers of a whole answer that was continued, after a beginning whose tokens were counted."""
+        """Return the numbers of a continued answer, including those of its beginning."""
         if not before.predicted_n:
             return self
         sums: dict[str, Any] = {name: getattr(before, name) + getattr(self, name) for name in (*_COUNTS, *_TIMES)}
@@ -197,7 +195,7 @@ class GenerationStats:
         first: dict[str, Any] = {name: getattr(before, name) for name in _PROMPT}
         return replace(self, **sums, **first)
 
-    # As stored
+    # Stored form
 
     @property
     def document(self) -> dict[str, Any]:
@@ -210,7 +208,7 @@ class GenerationStats:
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> GenerationStats:
-        """Return stored numbers, also those of older versions; leave out values that are no numbers."""
+        """Read stored numbers, including those of older versions; skip values that are no numbers."""
         found = {
             name: value
             for name, value in document.items()
@@ -220,7 +218,7 @@ class GenerationStats:
 
         def over(count: float, rate_name: str) -> int:
             rate = found.get(rate_name, 0)
-            # The ratio to a smaller rate may be infinite.
+            # The ratio to a tiny rate may be infinite.
             return round(count / rate) if rate > 1 / _TOO_MUCH else 0
 
         names = ("cache_n", "prompt_n", "predicted_n", "draft_n")
@@ -248,11 +246,11 @@ class GenerationStats:
             speedup=gain if gain.ratio and draft_n else None,
         )
 
-    # As text
+    # Text form
 
     @property
     def pace(self) -> str:
-        """Return the token count, and the speed as far as measured: "101 tokens, 50 tok/s"."""
+        """Return the token count, and the speed if measured: "101 tokens, 50 tok/s"."""
         length, speed = f"{self.predicted_n:,} token{'s' * (self.predicted_n != 1)}", self.tokens_per_second
         return f"{length}, {rate(speed)}" if speed is not None else length
 

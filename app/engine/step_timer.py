@@ -1,4 +1,4 @@
-"""The clocks of an answer: its steps by the wall and by the work clock, their drafts, and native calls."""
+"""The clocks of an answer: its steps by the wall clock and by the work clock, their drafts, and native calls."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from app.engine.stats import GenerationStats
 
 
 class StepTimer:
-    """Time the steps of an answer; what happens between `pause` and `resume` belongs to none.
+    """Times the steps of an answer; time between `pause` and `resume` belongs to no step.
 
     Args:
-        clock: Wall clock.
         work_clock: Clock that leaves out the time of other programs.
         native_ns: Returns the nanoseconds inside native calls so far.
 
     Attributes:
         wall_ns: Nanoseconds of the last step.
-        work_ns: The same by the work clock.
-        draft_work_ns: The part of `work_ns` that its draft took.
+        work_ns: Nanoseconds of the last step by the work clock.
+        draft_work_ns: Part of `work_ns` spent on its draft.
     """
 
     def __init__(self, clock: Clock, work_clock: Clock, native_ns: Callable[[], int]) -> None:
@@ -32,11 +31,10 @@ class StepTimer:
         self.wall_ns = self.work_ns = self.draft_work_ns = 0
 
     def pause(self) -> None:
-        """Stop all clocks."""
         self._paused = self._clock(), self._work_clock(), self._native_ns()
 
     def resume(self, left_out_ns: int | None = None) -> None:
-        """Go on; the answer leaves out the pause, or only `left_out_ns` of it."""
+        """Continue; the answer leaves out the pause, or only `left_out_ns` of it."""
         wall_ns, work_ns, native_ns = self._paused
         paused_ns = self._clock() - wall_ns
         self._answer_began += paused_ns if left_out_ns is None else left_out_ns

@@ -15,7 +15,7 @@ from app.engine.sources import Source
 MAX_DRAFT = 62
 """Longest draft of a step, in tokens; each verify batch has room for it.
 
-From 64 tokens in a batch on, llama.cpp's flash attention on the CPU uses another kernel (`GGML_FA_TILE_Q` in
+From batches of 64 tokens, llama.cpp's flash attention on the CPU uses another kernel (`GGML_FA_TILE_Q` in
 ggml-cpu/common.h), so greedy text would differ from text without drafts. A verify batch has the draft and one token."""
 MIN_MATCH = 2
 """Shortest n-gram match, in tokens; a single token matches by chance."""
@@ -25,15 +25,15 @@ class FinishReason(Enum):
     """Why an answer ended."""
 
     STOP = "stop"
-    """An end token or a stop string."""
+    """The model wrote an end token or a stop string."""
     LENGTH = "length"
-    """The requested number of tokens."""
+    """The requested number of tokens was reached."""
     CONTEXT = "context"
-    """No room left in the context."""
+    """The context is full."""
     CANCELLED = "cancelled"
-    """The user stopped it."""
+    """The user stopped the answer."""
     REPETITION = "repetition"
-    """It repeated itself; see `app.engine.text.stream`."""
+    """The answer repeated itself; see `app.engine.text.stream`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,9 @@ class DraftParams:
     """Fixed drafting parameters, in llama.cpp's terms.
 
     Attributes:
-        n_max: Most tokens drafted in one step; 0 drafts nothing.
+        n_max: Longest draft in tokens; 0 drafts nothing.
         n_min: Shortest draft that is submitted.
-        p_min: Lowest probability of a drafted token, as in `app.engine.probability`.
+        p_min: Lowest probability of a drafted token; see `app.engine.probability`.
     """
 
     n_max: int = 7
@@ -72,7 +72,7 @@ class AutoDraft:
 
 
 Drafting = AutoDraft | DraftParams | None
-"""Automatic, fixed, or none."""
+"""Automatic, fixed, or no drafting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class DraftingStatus:
 
     Attributes:
         source: Source of the last draft, or "off".
-        reason: Why, as a clause; "" if there is nothing to explain.
+        reason: The reason as a clause; "" if there is nothing to explain.
         drafter: Source of drafts other than n-grams.
     """
 
@@ -106,7 +106,7 @@ class SamplingParams:
     The order of the chain is llama.cpp's: penalties, DRY, top-n-sigma, top-k, typical, top-p, min-p, XTC, temperature,
     draw. Mirostat replaces everything between DRY and the draw except the temperature.
 
-    `app.settings.table` explains each field; the seed None takes a new one for every answer.
+    `app.settings.table` explains each field; None as the seed means a new seed for every answer.
     """
 
     temperature: float = _within(0.0, 100.0, 0.8)
@@ -161,19 +161,19 @@ class SamplingParams:
 SAMPLING_BOUNDS: Mapping[str, tuple[float, float]] = {
     field.name: field.metadata["bounds"] for field in fields(SamplingParams)
 }
-"""Smallest and largest value of each field; a field with whole bounds is a whole number."""
+"""Smallest and largest value of each field; whole bounds mean a whole number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Guidance:
-    """Restrictions on the text that the target may write.
+    """Restrictions on the target's text.
 
     Attributes:
-        grammar: In llama.cpp's GBNF; "" for none.
-        schema: JSON schema of an answer without tool calls, instead of a grammar; None for none.
-        strict: Whether a keyword of the schema that cannot be enforced is an error; otherwise it is ignored.
-        calls: Grammar of an answer that may call tools, in llguidance's syntax, with the schema in it; "" for none.
-        lax: Whether the answer goes on without that grammar if it becomes too complex.
+        grammar: Grammar in llama.cpp's GBNF, or "".
+        schema: JSON schema of an answer without tool calls, instead of a grammar.
+        strict: Whether an unsupported keyword of the schema is an error; otherwise it is ignored.
+        calls: Grammar of an answer that may call tools, in llguidance's syntax, including the schema, or "".
+        lax: Whether the answer continues without that grammar if it becomes too complex.
         logit_bias: Added to the logits of tokens, given by their ids or as text.
         ignores_end: Whether tokens that end an answer are forbidden; a grammar may allow nothing else.
     """
@@ -197,8 +197,7 @@ class Draft:
 
     Attributes:
         tokens: The proposal, first position first.
-        confidences: The source's own value for each: a probability in (0, 1], or the support of an n-gram.
-        sources: The source of each.
+        confidences: The source's value for each token: a probability in (0, 1], or the support of an n-gram.
     """
 
     tokens: tuple[int, ...] = ()
@@ -214,12 +213,11 @@ class Draft:
         return len(self.tokens)
 
     def first(self, n: int) -> Draft:
-        """Return the first `n` tokens of the draft."""
         return Draft(self.tokens[:n], self.confidences[:n], self.sources[:n])
 
     @property
     def probabilities(self) -> tuple[float | None, ...]:
-        """Return the probability that a model gave each token; None for tokens of free sources."""
+        """Return the model's probability of each token; None for tokens of free sources."""
         known = zip(self.confidences, self.sources, strict=True)
         return tuple(None if source.is_free else confidence for confidence, source in known)
 
@@ -229,7 +227,7 @@ NO_DRAFT = Draft()
 
 @dataclass(frozen=True, slots=True)
 class TextPrompt:
-    """Texts and token ids in order; texts of control tokens become those tokens."""
+    """Texts and token ids in order; texts of control tokens become these tokens."""
 
     parts: tuple[str | int, ...]
 
@@ -239,8 +237,6 @@ class Infill:
     """Code around a gap that the answer fills.
 
     Attributes:
-        prefix: Code before the gap.
-        suffix: Code after it.
         begun: Beginning of the text in the gap.
         files: Names and texts of other files, for context.
     """

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 MAX_SIZE_DIFFERENCE = 128
-"""Padded vocabularies of one family differ by this much at most (Qwen2.5: 151,936 and 152,064)."""
+"""Padded vocabularies of a family differ by at most this much (Qwen2.5: 151,936 and 152,064)."""
 
 FIRST_COMPARED_ID = 5
-"""The first special tokens may differ between models of one family, without any effect."""
+"""The first special tokens may differ between models of a family, without any effect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +19,8 @@ class VocabInfo:
     Attributes:
         kind: Tokenizer family as the model file names it ("gpt2", "llama", ...).
         tokens: The text of every id, as UTF-8 bytes.
-        bos: Id of the token that begins a text; None without one.
-        eos: Id of the token that ends a text; None without one.
+        bos: Id of the token that begins a text, if any.
+        eos: Id of the token that ends a text, if any.
         add_bos: Whether the model adds `bos` before each text.
         add_eos: Whether the model adds `eos` after each text.
     """
@@ -34,10 +34,10 @@ class VocabInfo:
 
 
 def incompatibility(target: VocabInfo, draft: VocabInfo) -> str | None:
-    """Return why a draft model cannot draft for a target, as one sentence; None if it can.
+    """Return as a sentence why a draft model cannot draft for a target; None if it can.
 
-    The rule is llama.cpp's (`common/speculative.cpp`): same tokenizer type, same BOS and EOS where the model adds
-    them, sizes within 128, and equal texts from id 5 on.
+    The rule is llama.cpp's (`common/speculative.cpp`): same tokenizer type, same BOS and EOS if the model adds them,
+    sizes within 128, and equal texts from id 5.
     """
     if target.kind != draft.kind:
         return f'The tokenizers differ: the target uses "{target.kind}", the draft "{draft.kind}".'
@@ -65,10 +65,10 @@ def incompatibility(target: VocabInfo, draft: VocabInfo) -> str | None:
 
 
 def replace_unknown(n_vocab: int, replacement: int) -> Callable[[Sequence[int]], Sequence[int]]:
-    """Return a function that replaces the tokens a smaller vocabulary lacks: `n_vocab` and all higher ids.
+    """Return a function that replaces tokens missing in a smaller vocabulary: `n_vocab` and all higher ids.
 
-    A target trained on ChatML may use tokens beyond its family's vocabulary. The draft then guesses a little worse. The
-    negative ids of pictures are replaced too.
+    A target trained on ChatML may use tokens beyond its family's vocabulary; then the draft is slightly worse. Negative
+    ids of pictures are replaced too.
     """
 
     def translate(tokens: Sequence[int]) -> Sequence[int]:

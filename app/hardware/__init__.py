@@ -2,7 +2,7 @@
 
 system         files, vendor tools and memory of the operating system
 cpu            CPU model, threads, quota, clock and use by other programs
-gpus           GPUs, also those that llama.cpp cannot use
+gpus           GPUs, including those that llama.cpp cannot use
 machine        everything above as one value
 devices        devices and build of the installed llama.cpp
 installation   how Tandem was installed, and the commands for that environment
@@ -12,6 +12,6 @@ fit            the planner: placement of a pair on devices
 offers         alternatives for a pair that does not fit
 recommend      pairs that fit this machine, and their order
 rpc            devices of other machines
-checks         the lines of doctor, except the pair's
+checks         the checks of doctor, except for pairs
 measured       speeds of a pair on this machine
 """

@@ -19,7 +19,7 @@ _NO_LOADER = "It needs the Vulkan loader. On Debian and Ubuntu: apt install libv
 
 @dataclass(frozen=True, slots=True)
 class BuildChoice:
-    """A backend of builds.toml, as a wheel or (None) compiled here, with a note and the packages that it requires."""
+    """A backend in builds.toml with notes and required packages; compiled here if `wheel` is None."""
 
     backend: str
     wheel: dict[str, Any] | None = None
@@ -66,7 +66,7 @@ def _for_nvidia(gpu: Gpu, machine: Machine, vulkan: list[BuildChoice]) -> list[B
     if wheel is None:
         return [*at_once, source]
     major = version_key(wheel["version"])[0]
-    # Windows keeps CUDA 13's libraries where llama-cpp-python does not look.
+    # Windows installs CUDA 13's libraries where llama-cpp-python does not look.
     if major in installed and not (machine.system == "windows" and major >= 13):
         return [BuildChoice("cuda", wheel), source, *at_once]
     packages = cuda_packages(major)
@@ -75,7 +75,7 @@ def _for_nvidia(gpu: Gpu, machine: Machine, vulkan: list[BuildChoice]) -> list[B
 
 
 def cuda_packages(major: int | str) -> tuple[str, ...]:
-    """Return the packages with the libraries of a major version of CUDA; () if there are none."""
+    """Return the packages with the libraries of a major version of CUDA, if any."""
     return tuple(known_builds()["cuda_packages"].get(str(major), {}).get("packages", ()))
 
 
@@ -83,7 +83,7 @@ def _cuda_wheel(gpu: Gpu, installed: set[int], machine: Machine) -> dict[str, An
     """Return the newest wheel that the driver supports, for an installed toolkit if there is one.
 
     A driver runs builds for any release of its major version (NVIDIA: minor version compatibility), so an old driver
-    gets the oldest wheel of its major version rather than none.
+    gets the oldest wheel of its major version rather than no wheel.
     """
     wheels = [w for w in known_builds()["wheels"] if w["backend"] == "cuda" and _runs(w, machine)]
     wheels = [w for w in wheels if _has_compute(w, gpu.target)]

@@ -1,4 +1,4 @@
-"""Why the installed llama.cpp cannot run here, and the build that this machine needs with its command.
+"""Explain why the installed llama.cpp does not run, and find the build and command for this machine.
 
 Data: libraries.toml.
 """
@@ -26,7 +26,7 @@ _FOREIGN_BINARY = re.compile(
     "wrong ELF class|invalid ELF header|incompatible architecture|not a valid Win32|WinError 193"
 )
 _OWN_BACKEND = {"nvidia": "cuda", "amd": "rocm", "apple": "metal"}
-# Words in a device's description under Vulkan.
+# Words in a device's description under Vulkan
 _VENDOR_WORDS = {
     "nvidia": ("nvidia", "geforce", "quadro", "tesla"),
     "amd": ("amd", "radeon"),
@@ -39,13 +39,13 @@ _SLOW_RAM = "This llama.cpp does not use AVX2, so layers and experts in RAM run 
 
 @dataclass(frozen=True, slots=True)
 class LoadFailure:
-    """One failure.
+    """A failure to load llama.cpp.
 
     Attributes:
         reason: What is wrong, as a clause.
-        fix: How to make the installed build run, as a sentence; None if only another one helps.
+        fix: How to make the installed build run, as a sentence; None if only another build helps.
         avoid: Backends whose ready-made builds would fail in the same way.
-        can_compile: A build of these backends that is compiled here would work.
+        can_compile: Whether compiling these backends here would work.
         cuda: Major version of the CUDA toolkit whose libraries are missing.
     """
 
@@ -61,7 +61,7 @@ class LoadFailure:
 
 
 class LibraryError(ModelLoadError):
-    """llama.cpp cannot be loaded, or does not survive its start."""
+    """llama.cpp cannot be loaded, or crashes at its start."""
 
     def __init__(self, failure: LoadFailure, hint: str = "") -> None:
         super().__init__(failure.message, hint)
@@ -69,7 +69,7 @@ class LibraryError(ModelLoadError):
 
 
 def loader_failure(text: str, installed: tuple[str, ...]) -> LoadFailure:
-    """Explain the error of the import, such as a missing library; `installed` as for `crash_failure`."""
+    """Explain an import error, such as a missing library; `installed` as for `crash_failure`."""
     if _MISSING_LIBRARY.search(text):
         known = tomllib.loads(Path(__file__).with_name("libraries.toml").read_text(encoding="utf-8"))
         for library in known["libraries"]:
@@ -90,14 +90,14 @@ def loader_failure(text: str, installed: tuple[str, ...]) -> LoadFailure:
 
 
 def crash_failure(status: ExitStatus, installed: tuple[str, ...]) -> LoadFailure:
-    """Explain the end of a process that started llama.cpp; `installed` are the GPU backends of this build, or "cpu"."""
+    """Explain a crash at the start of llama.cpp; `installed` are the GPU backends of this build, or "cpu"."""
     if status.is_illegal_instruction:
         return LoadFailure("it uses instructions that this CPU does not have", None, installed, True)
     return LoadFailure(f"a trial start {status.how}", None, installed, True)
 
 
 def hang_failure(seconds: float, installed: tuple[str, ...]) -> LoadFailure:
-    """Explain a start that did not come to an end."""
+    """Explain a start that timed out."""
     driver = None if installed == ("cpu",) else "The GPU's driver may hang: update it."
     return LoadFailure(f"a trial start took longer than {seconds:g} seconds", driver, installed, installed == ("cpu",))
 
@@ -110,7 +110,7 @@ class Advice:
         reason: What the installed build lacks, as a sentence.
         notes: Requirements, as sentences.
         other: A second command, in case the first does not work.
-        other_needs: What `other` needs, as the beginning of a sentence.
+        other_needs: Requirements of `other`, as the beginning of a sentence.
         urgent: False for integrated GPUs, whose gain is uncertain.
     """
 
@@ -130,7 +130,7 @@ def advice(
     here: Installation,
     failure: LoadFailure | None = None,
 ) -> Advice | None:
-    """Return a better build for this machine, or None.
+    """Return a better build for this machine, if any.
 
     Args:
         build: The installed build; None if it cannot be loaded, which `failure` explains.
@@ -170,7 +170,7 @@ def _better_build(
             faster = [*vulkan, BuildChoice(_OWN_BACKEND.get(gpu.vendor, "vulkan"))]
             return _advice(faster, _SLOW_RAM, machine, here, urgent=False) if _lacks_avx2(build, machine) else None
         if build is not None and gpu.vendor == "apple" and _has_backend(build, "metal"):
-            # Every build on macOS has Metal; another one would not find the GPU either.
+            # Every build on macOS has Metal; another build would not find the GPU either.
             continue
         choices = choices_for(gpu, machine)
         if failure is not None:
@@ -187,13 +187,13 @@ def _better_build(
 
 
 def repair_hint(machine: Machine, here: Installation, failure: LoadFailure) -> str:
-    """Return how to get a llama.cpp that runs on this machine, in one line."""
+    """Return in one line how to get a llama.cpp that runs on this machine."""
     found = advice(machine, None, (), here, failure)
     return f"{found.reason} {found.command}" if found is not None else failure.fix or "See ⟨doctor⟩."
 
 
 def unused_gpu_hint(machine: Machine, devices: Sequence[Device], here: Installation) -> str:
-    """Return a sentence with the command that makes an unused GPU usable; an empty text if every GPU is used."""
+    """Return a sentence with the command that makes an unused GPU usable, or an empty text."""
     unused = missed(machine.gpus, devices)
     found = advice(replace(machine, gpus=tuple(unused)), None, (), here) if unused else None
     if found is None or found.backend == _title("cpu"):
@@ -214,7 +214,7 @@ def _lacks_avx2(build: BuildInfo, machine: Machine) -> bool:
 
 
 def _survives(choice: BuildChoice, failure: LoadFailure) -> bool:
-    """Return whether a build would not fail as the installed one does."""
+    """Return whether a build would not fail like the installed build."""
     return choice.backend not in failure.avoid or (choice.wheel is None and failure.can_compile)
 
 
@@ -226,7 +226,7 @@ def _repair(failure: LoadFailure | None) -> str:
 def is_usable(gpu: Gpu, devices: Sequence[Device], gpus: Sequence[Gpu] = ()) -> bool:
     """Return whether the installed build, with these devices, can use one of the machine's GPUs.
 
-    Beside an integrated GPU of the same vendor, a device that shares RAM is not the discrete one.
+    Beside an integrated GPU of the same vendor, a device that shares RAM is not the discrete GPU.
     """
     beside = not gpu.integrated and any(other.integrated and other.vendor == gpu.vendor for other in gpus)
     kinds = ("gpu",) if beside else ("gpu", "igpu")
@@ -239,9 +239,9 @@ def is_usable(gpu: Gpu, devices: Sequence[Device], gpus: Sequence[Gpu] = ()) -> 
 
 
 def missed(gpus: Sequence[Gpu], devices: Sequence[Device]) -> list[Gpu]:
-    """Return the GPUs that the installed build cannot use, discrete ones first.
+    """Return the GPUs that the installed build cannot use, discrete GPUs first.
 
-    If it uses a discrete GPU, none is missed; if it uses an integrated one, only discrete ones are.
+    If it uses a discrete GPU, none is missed; if it uses an integrated GPU, only discrete GPUs are.
     """
     kinds = {device.kind for device in devices}
     if "gpu" in kinds:

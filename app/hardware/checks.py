@@ -23,14 +23,14 @@ _SCARCE_RAM = 2 * GB
 _SCARCE_DISK, _FULL_DISK = 5 * GB, GB // 2
 _MIN_COLUMNS, _MIN_ROWS = 60, 16
 _TRUE_COLOR = 1 << 24
-# Of the features that llama.cpp lists, those that decide how fast a CPU is.
+# llama.cpp's CPU features that decide the speed
 _CPU_FEATURES = ("AVX2", "AVX512", "AMX_INT8", "NEON", "DOTPROD", "MATMUL_INT8", "SVE")
 _VENDOR_NAMES = {"nvidia": "NVIDIA", "amd": "AMD", "intel": "Intel", "apple": "Apple"}
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One value and what is wrong with it.
+    """A value and what is wrong with it.
 
     Attributes:
         state: Severity.
@@ -63,7 +63,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """A terminal's abilities; `live` if output goes to one, 0 colors for none."""
+    """A terminal's abilities; `live` if the output is a terminal; 0 colors for no color."""
 
     live: bool
     name: str
@@ -75,7 +75,7 @@ class Terminal:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Everything that was detected.
+    """All detected facts.
 
     Attributes:
         build: The installed build; None if it cannot be loaded, which `failure` explains.
@@ -102,7 +102,7 @@ class Facts:
 
 
 def worst(sections: Iterable[Section]) -> State:
-    """Return the worst state of any check."""
+    """Return the worst state of all checks."""
     states = {check.state for section in sections for check in section.lines}
     return "problem" if "problem" in states else "warning" if "warning" in states else "ok"
 
@@ -217,9 +217,9 @@ def _device(device: Device) -> Check:
 
 
 def folder_check(label: str, path: Path) -> Check:
-    """Check a folder, or the nearest existing one above it: it must be writable and its disk have room."""
+    """Check a folder, or its nearest existing parent: it must be writable, and its disk must have space."""
     there = path
-    # Path.exists raises where a folder above may not be entered.
+    # Path.exists raises if access to a parent folder is denied.
     while not os.path.exists(there) and there != there.parent:  # noqa: PTH110
         there = there.parent
     try:

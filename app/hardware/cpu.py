@@ -1,4 +1,4 @@
-"""The CPUs that this process may use: their model, threads for llama.cpp, and what slows them down now."""
+"""The CPUs of this process: their model, threads for llama.cpp, and what slows them down now."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _MAX_CLOCK_FILE = "/sys/devices/system/cpu/cpu{}/cpufreq/{}_max_freq"
 _PERFORMANCE_CAPACITY = 0.8
 """Share of the highest capacity above which a core is a performance core."""
 _SAMPLE_S = 0.5
-"""Seconds between two samples of the CPU use of other programs."""
+"""Interval between two samples of other programs' CPU use."""
 _QUIET_LOAD_PER_CPU = 0.15
-"""Load per CPU below which other programs cannot use much; it also includes this user's last answer."""
+"""Load per CPU below which other programs cannot use much; it includes this user's last answer."""
 _BUSY_CPU_SHARE = 0.3
-"""Share of all CPUs; every system uses less in the background."""
+"""Share of all CPUs above which other programs count as busy; every system uses some in the background."""
 Read = Callable[[str], str]
 """Return the text of a file, or an empty text if it cannot be read."""
 
@@ -105,9 +105,9 @@ def used_seconds() -> float:
 def others_seconds() -> float:
     """Return the CPU seconds of other programs on the usable CPUs since an arbitrary start.
 
-    Programs of lower priority do not count if they yield to this one; its ended child processes never count.
+    Programs of lower priority do not count if they yield to this process; its ended child processes never count.
     """
-    # Not needed for the first frame.
+    # The first frame does not need this import.
     import psutil
 
     usable = usable_processors()
@@ -124,12 +124,12 @@ def others_seconds() -> float:
 
 
 def _groups_ignore_priority() -> bool:
-    """Return whether Linux shares CPUs equally between sessions, so that `nice` works only within one."""
+    """Return whether Linux shares CPUs equally between sessions, so that `nice` works only within a session."""
     return read_file(AUTOGROUP).strip() == "1"
 
 
 def busy_cpus(processors: int) -> float | None:
-    """Measure how many of the CPUs other programs use, for half a second if any; None if unknown."""
+    """Measure how many CPUs other programs use, for half a second if they use any; None if unknown."""
     if not hasattr(os, "getloadavg"):
         return None
     try:
@@ -151,13 +151,13 @@ class OthersUse:
 
     @property
     def is_much(self) -> bool:
-        """Return whether they used so much of the usable CPUs that a measurement meanwhile is too slow."""
+        """Return whether they used so much of the usable CPUs that a measurement in that time is too slow."""
         elapsed = max(time.monotonic() - self._began, 1e-3)
         return others_seconds() - self._seconds > _BUSY_CPU_SHARE * len(usable_processors()) * elapsed
 
 
 def busy_text(who: str, cpus: float, processors: int) -> str:
-    """Format the CPU use of other programs; low use has an empty text."""
+    """Describe the CPU use of other programs; empty if it is low."""
     if cpus < _BUSY_CPU_SHARE * processors:
         return ""
     return f"{who} {cpus:.1f} of {processors} CPU{'s' * (processors != 1)} now"
@@ -165,14 +165,14 @@ def busy_text(who: str, cpus: float, processors: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """Reasons for a slow CPU now.
+    """What slows the CPU down now.
 
     Attributes:
         usable: Hardware threads that this process may use.
-        quota: CPU limit of a container, in CPUs; None without a quota.
-        others: CPUs that other programs use now; None if unknown.
-        throttled: Share of a container's periods that its quota cut short; None without a quota.
-        clock_cap: Allowed clock as a share of the CPU's maximum; None if unknown.
+        quota: CPU limit of a container, in CPUs, if any.
+        others: CPUs that other programs use now, if known.
+        throttled: Share of a container's periods cut short by its quota, if any.
+        clock_cap: Allowed clock as a share of the CPU's maximum, if known.
     """
 
     usable: int = 1
@@ -189,7 +189,7 @@ def conditions(read: Read = read_file) -> Conditions:
 
 
 def _clock_cap(read: Read) -> float | None:
-    """Return the lowest clock limit of any usable CPU: threads wait for the slowest."""
+    """Return the lowest clock limit of the usable CPUs, because threads wait for the slowest."""
     limits = [
         [read(_MAX_CLOCK_FILE.format(cpu, key)).strip() for key in ("scaling", "cpuinfo")]
         for cpu in usable_processors()
@@ -199,23 +199,23 @@ def _clock_cap(read: Read) -> float | None:
 
 
 def cgroup_folders(read: Read) -> list[str]:
-    """Return the control groups (version 2) that this process is in, inner ones first, the root last."""
+    """Return the control groups (version 2) of this process, inner groups first, the root last."""
     membership = re.search(r"^0::(/.*)$", read("/proc/self/cgroup"), re.MULTILINE)
     group = membership.group(1).rstrip("/") if membership else ""
-    # Inside a container the path may be the host's and not exist here; the root is then the container's own group.
+    # In a container, the path may be the host's and not exist; the root is then the container's own group.
     inner = [_CGROUP_FOLDER + group[:end] for end in range(len(group), 0, -1) if group[end : end + 1] in ("", "/")]
     return [*inner, _CGROUP_FOLDER]
 
 
 def cpu_quota(read: Read) -> float | None:
-    """Return the CPU limit of the tightest group in CPUs; None without a quota."""
+    """Return the CPU limit of the tightest group in CPUs, if any."""
     texts = [read(f"{folder}/cpu.max") for folder in cgroup_folders(read)]
     found = [re.fullmatch(r"([1-9][0-9]{0,14}) ([1-9][0-9]{0,14})", text.strip()) for text in texts]
     return min((int(one[1]) / int(one[2]) for one in found if one is not None), default=None)
 
 
 def throttled_share(read: Read) -> float | None:
-    """Return the share of periods throttled by the quota; None without a quota."""
+    """Return the share of periods throttled by the quota, if any."""
     for folder in cgroup_folders(read):
         counters = dict(re.findall(r"^(nr_\w+) ([0-9]{1,18})$", read(f"{folder}/cpu.stat"), re.MULTILINE))
         if periods := int(counters.get("nr_periods", 0)):
@@ -224,10 +224,10 @@ def throttled_share(read: Read) -> float | None:
 
 
 def default_threads(read: Read = read_file) -> int:
-    """Return the physical cores that this process may use; a second thread on one core slows token generation.
+    """Return the physical cores of this process; a second thread on a core slows token generation.
 
-    On Apple silicon only performance cores count, as in llama.cpp: all threads would wait for those on efficiency
-    cores. A container's quota counts too: threads beyond it are stopped within a batch, and the others wait.
+    On Apple silicon only performance cores count, as in llama.cpp: all threads would wait for the efficiency cores. A
+    container's quota counts too: threads beyond it are stopped within a batch, and the others wait.
     """
     return _within_quota(_apple_performance_cores() or _n_cores(usable_processors(), read), read)
 
@@ -247,11 +247,11 @@ def _within_quota(n: int, read: Read) -> int:
 
 
 def _n_cores(cpus: frozenset[int], read: Read) -> int:
-    """Count the cores of these CPUs; each CPU counts if the topology is unknown."""
+    """Count the cores of these CPUs; if the topology is unknown, count the CPUs."""
     found = len(_cores(cpus, read))
     if found < len(cpus) or sys.platform == "linux":
         return found
-    # Windows and macOS know it for the whole machine only. Not needed for the first frame.
+    # Windows and macOS report only the whole machine. The first frame does not need this import.
     import psutil
 
     with suppress(OSError, RuntimeError):
@@ -264,7 +264,7 @@ def _cores(cpus: frozenset[int], read: Read) -> set[str]:
 
 
 def _performance_cpus(cpus: frozenset[int], read: Read) -> frozenset[int]:
-    """Return the CPUs on performance cores; all where the system does not distinguish them."""
+    """Return the CPUs on performance cores, or all CPUs if the system does not distinguish them."""
     hybrid = _parse_cpu_list(read(_PERFORMANCE_CPUS_FILE))
     if hybrid:
         return cpus & hybrid or cpus
@@ -276,7 +276,6 @@ def _performance_cpus(cpus: frozenset[int], read: Read) -> frozenset[int]:
 
 
 def _apple_performance_cores() -> int:
-    """Return the number of performance cores of Apple silicon; 0 elsewhere."""
     text = sysctl("hw.perflevel0.physicalcpu") if sys.platform == "darwin" else ""
     return int(text) if text.isdecimal() else 0
 

@@ -1,4 +1,4 @@
-"""Devices and build of the installed llama.cpp, as ggml lists them."""
+"""Devices and build of the installed llama.cpp, as listed by ggml."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Literal
 Kind = Literal["cpu", "gpu", "igpu", "accel", "software"]
 """Kind of a device: "accel" helps the CPU, "software" is a software renderer on the CPU."""
 _GPU_RESERVE = 768 << 20
-"""Left free on a GPU: the driver's context and kernels take some hundred MiB when the first model is loaded."""
+"""Memory left free on a GPU: the driver's context and kernels take some hundred MiB when the first model is loaded."""
 _RAM_SHARE = 0.9
-"""Share of free RAM for models."""
+"""Share of the free RAM for models."""
 _FAST_INTEGRATED_VENDOR = "Apple"
-"""Maker of integrated GPUs that are as fast as discrete ones."""
+"""Vendor whose integrated GPUs are as fast as discrete GPUs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """Device that can hold and compute layers.
+    """A device that can hold and compute layers.
 
     Attributes:
-        name: llama.cpp's, such as "CUDA0".
-        kind: "gpu" has memory of its own, "igpu" shares RAM, "software" is used only if named.
-        backend: Such as "CUDA"; a model is only split over devices of one backend.
-        free_bytes: Free now; for the CPU what is available without swapping.
-        description: Such as "NVIDIA GeForce RTX 4090"; "" if unknown.
+        name: llama.cpp's name, such as "CUDA0".
+        kind: "gpu" has its own memory, "igpu" shares RAM, "software" is used only if named.
+        backend: Backend such as "CUDA"; a model is only split over devices of one backend.
+        free_bytes: Free memory; for the CPU, what is available without swapping.
+        description: Name such as "NVIDIA GeForce RTX 4090"; "" if unknown.
         total_bytes: Its memory; 0 if unknown.
     """
 
@@ -46,21 +46,20 @@ class Device:
 
     @property
     def room_bytes(self) -> int:
-        """Memory for models, after the reserve."""
         if self.has_own_memory:
             return max(0, self.free_bytes - _GPU_RESERVE)
         return int(_RAM_SHARE * self.free_bytes)
 
     def with_room(self, room_bytes: int) -> Device:
-        """Return the device with that much memory for models."""
+        """Return the device with this much memory for models."""
         free = room_bytes + _GPU_RESERVE if self.has_own_memory else int(room_bytes / _RAM_SHARE)
         return replace(self, free_bytes=free)
 
 
 def fast_devices(devices: Sequence[Device]) -> tuple[Device, ...]:
-    """Return the devices that get layers by default: GPUs of one backend, else integrated ones; () without any.
+    """Return the default devices for layers: GPUs of one backend, or else integrated GPUs, if any.
 
-    One GPU may be listed under two backends; the backend with the most memory counts.
+    A GPU may be listed under two backends; the backend with the most memory counts.
     """
     gpus = [device for device in devices if device.is_fast] or [device for device in devices if device.kind == "igpu"]
     backends = dict.fromkeys(gpu.backend for gpu in gpus)
@@ -72,12 +71,12 @@ def fast_devices(devices: Sequence[Device]) -> tuple[Device, ...]:
 
 @dataclass(frozen=True, slots=True)
 class BuildInfo:
-    """The installed build: versions of llama-cpp-python, llama.cpp and ggml, "" if unknown, and what it can do.
+    """The installed build: versions of llama-cpp-python, llama.cpp and ggml, "" if unknown, and its abilities.
 
     Attributes:
         commit: Commit of llama.cpp; "" if unknown.
-        backends: Registered backends in llama.cpp's order, also those without a device.
-        features: What the backends were compiled for, such as "AVX2".
+        backends: Registered backends in llama.cpp's order, including those without a device.
+        features: Compiled features of the backends, such as "AVX2".
         errors: Errors that llama.cpp logged while it listed devices.
     """
 

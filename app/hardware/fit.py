@@ -1,8 +1,8 @@
 """Place the layers of a pair on devices, before loading; sizes in, a plan out. All sizes are bytes.
 
 All layers of both models belong on the fastest device. The draft runs once per drafted token, so it is whole on one
-device: waiting between two would cost more than it saves. Draft layers that share tensors with the target are on its
-devices, because llama.cpp aborts where it cannot compute with such a tensor.
+device: waiting between devices would cost more than it saves. Draft layers that share tensors with the target are on
+its devices, because llama.cpp aborts if it cannot compute with such a tensor.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from app.settings.model_params import ANYWHERE, DRAFT_ANYWHERE, ModelParams
 from app.settings.placement import ALL_LAYERS, CPU
 
 MAIN = CPU
-"""RAM and the CPU, among the names of devices."""
+"""RAM and the CPU among the device names."""
 Rooms = tuple[Device, ...]
-"""Every device in llama.cpp's order, RAM last."""
+"""All devices in llama.cpp's order, RAM last."""
 
 
 def main_memory_room(free_bytes: int, total_bytes: int = 0) -> Device:
@@ -48,7 +48,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Placement of both models, and the memory of each device that is used, RAM last."""
+    """Placement of both models, and the memory of each used device, RAM last."""
 
     target: ModelParams
     draft: ModelParams | None
@@ -70,12 +70,12 @@ class Plan:
 
     @property
     def fits_gpus(self) -> bool:
-        """Every device but RAM has room."""
+        """Whether every device except RAM has enough memory."""
         return not any(load.lacking for load in self.loads if load.device != MAIN)
 
     @property
     def fullness(self) -> float:
-        """The highest share of a device's room that is needed; above 1 it does not fit."""
+        """The highest share of a device's memory that is needed; above 1, the pair does not fit."""
         return max(load.need_bytes / max(1, load.room_bytes) for load in self.loads)
 
 
@@ -156,7 +156,7 @@ class PairNeeds:
 
 
 def _up_to_first_fit(placements: Iterator[Plan]) -> Iterator[Plan]:
-    """Yield placements until one fits and so lacks nothing; with many GPUs, the others would take milliseconds."""
+    """Yield placements until one fits; with many GPUs, trying all would take milliseconds."""
     for found in placements:
         yield found
         if found.fits:
@@ -168,7 +168,7 @@ def _check(pair: PairNeeds) -> None:
     known = {room.name.lower(): room.name for room in rooms}
     for name in (*asked.devices, *pair.draft_asked.devices):
         if name.lower() not in known:
-            # A slow look at the machine, for this error alone.
+            # Detecting the machine is slow, so only this error does it.
             from app.hardware.builds import unused_gpu_hint
             from app.hardware.installation import installation
             from app.hardware.machine import detect
@@ -220,7 +220,7 @@ def beside(draft: ModelParams, target: ModelParams, devices: tuple[str, ...]) ->
     """Return the place of draft layers that share tensors with a target on these devices.
 
     They get all its devices, so that llama.cpp can compute with every shared tensor. The layers are on the last device
-    that has a share, where the target's output is.
+    with a share, where the target's output is.
     """
     shares: tuple[float, ...] = ()
     if target.n_gpu_layers == 0:
@@ -234,7 +234,7 @@ def beside(draft: ModelParams, target: ModelParams, devices: tuple[str, ...]) ->
 
 
 def _place(need: ModelMemory, devices: Rooms, loads: Mapping[str, int], asked: ModelParams) -> ModelParams:
-    """Place the target; several devices get layers by the room that the draft leaves them."""
+    """Place the target; several devices get layers by the memory that the draft leaves them."""
     names = tuple(room.name for room in devices)
     n_experts = 0 if names == (MAIN,) else min(asked.cpu_experts or 0, len(need.experts))
     shares = asked.tensor_split if len(devices) > 1 else ()
@@ -246,7 +246,7 @@ def _place(need: ModelMemory, devices: Rooms, loads: Mapping[str, int], asked: M
 
 
 def _shares(need: ModelMemory, left: Sequence[int], placed: ModelParams) -> tuple[float, ...]:
-    """Return the share of layers on each device by its room; the output lies on the last one."""
+    """Return the share of layers on each device by its memory; the output lies on the last device."""
     *others, last = (max(0, n) for n in left)
     rooms = (*others, max(0, last - need.output))
     if not any(rooms):
@@ -260,7 +260,7 @@ def _shares(need: ModelMemory, left: Sequence[int], placed: ModelParams) -> tupl
             used += sizes[n]
             done += sizes[n]
             n += 1
-        # Between two layers, so that rounding moves none.
+        # Split between layers, so that rounding moves no layer.
         ends.append(max(0.0, (n - 0.5) / (len(sizes) + 1)))
     return tuple(round(end - start, 6) for start, end in pairwise([*ends, 1.0]))
 
@@ -305,7 +305,7 @@ def _spread(need: ModelMemory, placed: ModelParams) -> list[int]:
 
 
 def _block_sizes(need: ModelMemory, placed: ModelParams) -> list[float]:
-    """Return the bytes of each block on a device; the experts of the first ones may be in RAM."""
+    """Return the bytes of each block on a device; the experts of the first blocks may be in RAM."""
     n_blocks = need.n_layers if placed.n_gpu_layers == ALL_LAYERS else min(placed.n_gpu_layers - 1, need.n_layers)
     first = need.n_layers - n_blocks
     n_cached = need.n_cached or need.n_layers

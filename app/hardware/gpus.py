@@ -1,4 +1,4 @@
-"""GPUs as the operating system and nvidia-smi list them, also those that llama.cpp cannot use."""
+"""GPUs listed by the operating system and nvidia-smi, including those that llama.cpp cannot use."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from app.hardware.system import System
 
 _MIB = 1 << 20
 _LARGEST_CARVE_OUT = 2 << 30
-"""Bytes of RAM that firmware sets aside for integrated graphics at most, unless the user changes it."""
+"""Largest amount of RAM that firmware reserves for integrated graphics, unless the user changes it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """One GPU.
+    """A GPU.
 
     Attributes:
         vendor: "nvidia", "amd", "intel" or "apple".
-        name: Its vendor's name, or its PCI number.
+        name: The vendor's name for it, or its PCI number.
         total_bytes: VRAM; None if unknown or shared with the CPU.
         driver: The driver, with its version if known.
         toolkit: Installed versions of the vendor's toolkit, newest first, such as "CUDA 12.4".
         target: Compute capability such as "8.9", if known.
         api: Newest CUDA version that the driver supports, if known.
-        integrated: It shares RAM with the CPU.
+        integrated: Whether it shares RAM with the CPU.
     """
 
     vendor: str
@@ -47,19 +47,19 @@ def list_gpus(system: System) -> list[Gpu]:
     if system.name == "darwin":
         return [_apple_gpu(system)] if system.arch == "arm64" else []
     found = _linux_gpus(system) if system.name == "linux" else _windows_gpus(system)
-    # In a container nvidia-smi lists only the GPUs that may be used.
+    # In a container, nvidia-smi lists only the available GPUs.
     nvidia = _nvidia_gpus(system)
     return nvidia + [gpu for gpu in found if not (nvidia and gpu.vendor == "nvidia")]
 
 
 def parse_bytes(text: str) -> int | None:
-    """Parse a count in decimal digits; None for anything else."""
+    """Parse a count in decimal digits, if it is one."""
     text = text.strip()
     return int(text) if re.fullmatch(r"[0-9]{1,18}", text) else None
 
 
 def version_key(text: str) -> tuple[int, ...]:
-    """Return the numbers of a version, to compare; () for a text without digits."""
+    """Return the numbers of a version for comparisons; () if it has no digits."""
     return tuple(int(n) for n in re.findall(r"[0-9]{1,9}", text)[:4])
 
 
@@ -94,7 +94,7 @@ def _nvidia_gpu(row: list[str], toolkit: str | None, api: str | None) -> Gpu:
         toolkit=toolkit,
         target=target if re.fullmatch(r"[0-9]+\.[0-9]+", target) else None,
         api=api,
-        # GPUs that share RAM answer "[N/A]" or "[Not Supported]".
+        # GPUs that share RAM report "[N/A]" or "[Not Supported]".
         integrated=total_mib is None,
     )
 
@@ -115,7 +115,7 @@ def _cuda_toolkits(system: System) -> str | None:
 
 _PCI_DEVICES = "/sys/bus/pci/devices"
 _PCI_VENDORS = {"0x10de": ("nvidia", "NVIDIA"), "0x1002": ("amd", "AMD"), "0x8086": ("intel", "Intel")}
-# Display controllers, and accelerators without a display.
+# Display controllers, and accelerators without a display
 _PCI_CLASSES = ("0x03", "0x1200")
 _PCI_NAMES = ("/usr/share/hwdata/pci.ids", "/usr/share/misc/pci.ids")
 _INTEL_INTEGRATED = "0000:00:02.0"
@@ -137,7 +137,7 @@ def _linux_gpu(system: System, address: str, vendor_id: str) -> Gpu:
     device_id = one_line(system.read(f"{folder}/device")).lower().removeprefix("0x")
     name = _pci_name(system, vendor_id[2:], device_id) or f"GPU {vendor_id[2:]}:{device_id}"
     driver = re.search(r"^DRIVER=(\w+)$", system.read(f"{folder}/uevent"), re.MULTILINE)
-    # Written by amdgpu only.
+    # Only amdgpu writes this file.
     total = parse_bytes(system.read(f"{folder}/mem_info_vram_total"))
     used = parse_bytes(system.read(f"{folder}/mem_info_vram_used"))
     rocm = re.match(r"[0-9]+(?:\.[0-9]+)+", system.read("/opt/rocm/.info/version")) if vendor == "amd" else None
@@ -155,7 +155,7 @@ def _linux_gpu(system: System, address: str, vendor_id: str) -> Gpu:
 
 
 def _pci_name(system: System, vendor: str, device: str) -> str | None:
-    """Return a name from the distribution's list of PCI numbers, if it is there."""
+    """Return a name from the distribution's list of PCI numbers, if it is listed."""
     text = next(filter(None, map(system.read, _PCI_NAMES)), "")
     _, _, devices = text.partition(f"\n{vendor}  ")
     # The lines of a vendor start with a tab.
@@ -201,6 +201,6 @@ def _windows_gpu(row: dict[str, Any]) -> Gpu | None:
         return None
     vendor, maker = known
     name = one_line(str(row.get("Name") or "")) or f"{maker} GPU"
-    # NVIDIA's driver comes with nvidia-smi; without it the version says nothing about CUDA.
+    # NVIDIA's driver includes nvidia-smi; without it the version says nothing about CUDA.
     driver = None if vendor == "nvidia" else one_line(str(row.get("DriverVersion") or "")) or None
     return Gpu(vendor, name, None, None, driver, None, integrated=bool(_INTEGRATED_NAMES.search(name)))

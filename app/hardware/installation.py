@@ -1,4 +1,4 @@
-"""Find out how Tandem was installed, and which commands change llama.cpp in that environment."""
+"""Detect how Tandem was installed, and which commands change llama.cpp in that environment."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from app.core.paths import LIBRARY_VARIABLE
 
 _DISTRIBUTION_NAME = "tandem-chat"
 _RECEIPT_ERRORS = (OSError, ValueError, LookupError, TypeError, AttributeError)
-"""Errors of a receipt that is absent or of another shape."""
+"""Errors caused by a missing or unknown receipt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """The environment that Tandem runs in; its commands are for the shell of `system`.
+    """The environment of Tandem; its commands are for the shell of `system`.
 
     Attributes:
         tool: What installs packages into it.
         python: Path of its interpreter.
-        again: Words with which `uv tool install` or `pipx install` makes the environment again.
-        index: Index that `uv tool` took llama.cpp from.
-        is_managed: pip refuses to change this Python, which belongs to the operating system (PEP 668).
+        again: Words with which `uv tool install` or `pipx install` creates the environment again.
+        index: Index from which `uv tool` installed llama.cpp.
+        is_managed: Whether pip refuses to change this Python, which belongs to the operating system (PEP 668).
         library_folder: Folder whose llama.cpp is used instead of the installed one; None if the user names no other.
     """
 
@@ -45,7 +45,7 @@ class Installation:
 
     @property
     def note(self) -> str:
-        """A sentence to read before running a command; an empty text if there is nothing to say."""
+        """Return what to read before running a command, or an empty text."""
         managed = "This Python belongs to the operating system, so pip needs --break-system-packages."
         return managed if self.is_managed else ""
 
@@ -56,7 +56,7 @@ class Installation:
 
     def wheel_command(self, package: str, version: str, index: str, *more: str) -> str:
         """Return the command that installs a wheel from an index, and more packages from PyPI."""
-        # Without --only-binary pip would compile the CPU build where the index lacks this release.
+        # Without --only-binary pip would compile the CPU build if the index lacks this release.
         match self.tool:
             case "uv tool":
                 return self._uv_tool(*self._with(more), "--reinstall-package", package, "--index", index)
@@ -66,7 +66,7 @@ class Installation:
         return self._pip("--only-binary", package, "--extra-index-url", index, f"{package}=={version}", *more)
 
     def build_command(self, package: str, version: str, cmake: str) -> str:
-        """Return the command that compiles a package; a build in a cache had other CMAKE_ARGS."""
+        """Return the command that compiles a package; a cached build may have used other CMAKE_ARGS."""
         match self.tool:
             case "uv tool":
                 command = self._uv_tool("--reinstall-package", package, "--no-binary-package", package)
@@ -79,9 +79,9 @@ class Installation:
         )
 
     def add_command(self, *packages: str, alone: bool = True) -> str:
-        """Return the command that installs packages, also over a part of them, beside the present llama.cpp.
+        """Return the command that installs packages, even over a part of them, and keeps the present llama.cpp.
 
-        Packages that do not come `alone` bring what they need.
+        Unless `alone`, the command also installs their dependencies.
         """
         match self.tool:
             case "uv tool":
@@ -107,7 +107,7 @@ class Installation:
 
     def _command(self, *words: str) -> str:
         text = " ".join(quoted(word, self.system) for word in words)
-        # PowerShell takes a quoted program for a text unless it is told to call it.
+        # PowerShell treats a quoted program as text unless the call operator precedes it.
         return f"& {text}" if self.system == "windows" and text.startswith('"') else text
 
 
@@ -132,7 +132,7 @@ def _installation(system: str) -> Installation:
         return _of_pipx((prefix / "pipx_metadata.json").read_text(encoding="utf-8"), python, system)
     marker = Path(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED")
     is_managed = sys.prefix == sys.base_prefix and marker.is_file()
-    # Environments that uv makes have no pip.
+    # Environments created by uv have no pip.
     has_pip = importlib.util.find_spec("pip") is not None
     return Installation("pip" if has_pip else "uv pip", python, system, is_managed=is_managed)
 
@@ -168,7 +168,7 @@ def _requirement(entry: dict[str, Any]) -> str:
 
 
 def _of_pipx(metadata: str, python: str, system: str) -> Installation:
-    """Read the metadata of `pipx install`; raises as `_of_uv_tool`."""
+    """Read the metadata of `pipx install`; see `_of_uv_tool` for errors."""
     package = json.loads(metadata)["main_package"]
     if package["package"] != _DISTRIBUTION_NAME:
         raise LookupError(_DISTRIBUTION_NAME)

@@ -11,7 +11,7 @@ from app.hardware.gpus import Gpu, list_gpus, parse_bytes, version_key
 from app.hardware.system import System
 
 _FEATURES = {"pni": "SSE3", "avx2": "AVX2", "fma": "FMA", "f16c": "F16C", "avx512f": "AVX512", "amx_int8": "AMX_INT8"}
-"""llama.cpp's names of CPU features by those of Linux."""
+"""llama.cpp's names of CPU features by Linux's names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,14 +20,14 @@ class Machine:
 
     Attributes:
         system: "linux", "darwin" or "windows".
-        ram_total: Bytes of RAM that this process may use; a container's limit counts.
-        ram_available: Bytes of it that are available without swapping.
-        arch: Of the interpreter, such as "x86_64" or "arm64".
+        ram_total: Bytes of RAM that this process may use, limited by a container.
+        ram_available: Bytes of RAM available without swapping.
+        arch: Architecture of the interpreter, such as "x86_64" or "arm64".
         features: Instruction sets of the CPU by llama.cpp's names; () if unknown.
         glibc: Version of the GNU C library; () on Linux without it, None elsewhere.
-        vulkan: The Vulkan loader is installed.
-        wsl: This Linux runs in WSL, which supports CUDA but not Vulkan.
-        translated: This interpreter runs under Rosetta.
+        vulkan: Whether the Vulkan loader is installed.
+        wsl: Whether this Linux runs in WSL, which supports CUDA but not Vulkan.
+        translated: Whether this interpreter runs under Rosetta.
         troubles: Sentences about tools that failed.
     """
 
@@ -74,7 +74,7 @@ def processor_name(system: System | None = None) -> str:
     """Return the name of the CPU."""
     system, name = system or System(), ""
     if system.name == "linux":
-        # On ARM the kernel does not know the name; some boards do.
+        # On ARM the kernel does not know the name, but some boards do.
         found = re.search(r"^model name\s*:\s*(.+)$", system.read("/proc/cpuinfo"), re.MULTILINE)
         name = found.group(1) if found else system.read("/proc/device-tree/model")
     elif system.name == "darwin":
@@ -93,7 +93,7 @@ def _features(system: System) -> tuple[str, ...]:
 
 
 def main_memory(system: System | None = None) -> tuple[int, int]:
-    """Return total and available RAM; in a container its limit, which /proc/meminfo does not show."""
+    """Return total and available RAM, limited by the container, which /proc/meminfo does not show."""
     system = system or System()
     total, available = system.memory()
     for folder in cgroup_folders(system.read):

@@ -13,15 +13,14 @@ from app.engine.types import MAX_DRAFT
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Measurements of earlier answers with a pair on this machine.
+    """Measurements of earlier answers of a pair on this machine.
 
     Attributes:
-        costs: Costs of batches and drafted tokens.
-        drafter: Source of drafts other than n-grams; None for nothing.
-        acceptance: Accepted over its drafted tokens; None before enough were judged.
-        speedup: Speedup of benchmarks here or else of recent answers; None without enough data.
-        has_lost: Automatic drafting turned it off after trying it.
-        quiet_ns: Shortest time of a token without drafts, in nanoseconds; 0 if only the present one is known.
+        drafter: Source of drafts other than n-grams, if any.
+        acceptance: Accepted over its drafted tokens, once enough were judged.
+        speedup: Speedup of benchmarks, or else of recent answers; None without enough data.
+        has_lost: Whether automatic drafting turned the drafter off after trying it.
+        quiet_ns: Shortest time of a token without drafts, in nanoseconds; 0 if only the present time is known.
     """
 
     costs: CostModel
@@ -38,7 +37,7 @@ class Measured:
 
     @property
     def speed(self) -> str:
-        """Range from the speed of the latest answers to the quiet one, as text."""
+        """Range from the speed of the latest answers to the undisturbed speed, as text."""
         return rate_range(1e9 / self.plain_ns, self.tokens_per_second)
 
     @property
@@ -48,7 +47,7 @@ class Measured:
 
     @property
     def draft_ns(self) -> float:
-        """Nanoseconds of a drafted token; 0 without a drafter."""
+        """Nanoseconds of a drafted token; 0 if there is no drafter."""
         return self.costs.draft_ns(0) if self.drafter is not None else 0.0
 
     @property
@@ -58,14 +57,14 @@ class Measured:
 
     @property
     def off(self) -> str | None:
-        """Why the drafter is off; None if it is on or absent."""
+        """Why the drafter is off, if it is."""
         if self.drafter is None:
             return None
         return drafter_off(self.costs, self.drafter) or (self.drafter.turned_off(RETRIED) if self.has_lost else None)
 
     @property
     def drafting(self) -> str | None:
-        """Speedup, or why there is none, as a clause; None if unknown."""
+        """Speedup, or why there is none, as a clause, if known."""
         return pair_drafting(self.speedup, self.off)
 
     def batch_ns(self, width: int) -> float:
@@ -73,5 +72,5 @@ class Measured:
         return self.costs.target_ns(width, 0)
 
     def best_speedup(self, acceptance: float, draft_ns: float) -> float:
-        """Return the speedup with the best draft length; 1 where drafting loses."""
+        """Return the speedup with the best draft length; 1 if drafting loses."""
         return max(1.0, best_length(self.costs, 0, MAX_DRAFT, draft_ns, acceptance)[0])

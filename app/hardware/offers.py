@@ -14,7 +14,7 @@ from app.settings.layers import Layer
 from app.settings.placement import ALL_LAYERS, WIDE_KV, experts_in_ram
 
 _MIN_CTX = 1024
-"""Tokens; a shorter context holds no conversation."""
+"""Shortest useful context in tokens."""
 _USEFUL_CTX = 2048
 _BITS_PER_WEIGHT = {"Q8_0": 8.5, "Q6_K": 6.6, "Q5_K_M": 5.7, "Q4_K_M": 4.85, "Q3_K_M": 3.9}
 """Bits per weight for a model of 8 billion weights, from llama.cpp's quantize tool; Q2_K answers too poorly."""
@@ -23,11 +23,11 @@ _NOTICEABLE_SHARE = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One option: the change and its disadvantage as phrases, and roughly the memory that it frees.
+    """An option: the change and its disadvantage as phrases, and approximately the freed memory.
 
     Attributes:
         settings: The settings to change; empty if another pair or file is needed.
-        suffices: The pair fits with this change alone.
+        suffices: Whether the pair fits with this change alone.
         pair: Name of the pair to use instead.
     """
 
@@ -48,11 +48,11 @@ Candidate = tuple[str, str, Layer | ModelMemory]
 
 
 def offers(pair: PairNeeds, *, smaller: Proposal | None = None, flash_attention: str = "auto") -> tuple[Offer, ...]:
-    """Return the options for a pair that does not fit, those first that cost the answers least; () if it fits.
+    """Return the options for a pair that does not fit, least harmful first; () if it fits.
 
     Args:
         smaller: The largest known pair that fits.
-        flash_attention: Its setting; a quantized cache needs it.
+        flash_attention: The setting; a quantized cache needs flash attention.
     """
     now = pair.plan()
     if now.fits:
@@ -77,7 +77,7 @@ def offers(pair: PairNeeds, *, smaller: Proposal | None = None, flash_attention:
 
 
 def _first_that_fits(pair: PairNeeds, now: Plan, candidates: Iterator[Candidate]) -> Offer | None:
-    """Return the first candidate that fits, else the last one; None without any."""
+    """Return the first candidate that fits, or else the last candidate, if any."""
     offer = None
     for what, cost, change in candidates:
         settings = {} if isinstance(change, ModelMemory) else change
@@ -90,7 +90,7 @@ def _first_that_fits(pair: PairNeeds, now: Plan, candidates: Iterator[Candidate]
 
 
 def _freed(pair: PairNeeds, now: Plan, planned: Plan) -> int:
-    """Return the bytes that a plan frees where memory is lacking: on GPUs with their own, else in RAM."""
+    """Return the bytes that a plan frees where memory is lacking: on GPUs with their own memory, or in RAM."""
     gpus = {room.name for room in pair.rooms if room.has_own_memory}
     short = {load.device for load in now.loads if load.lacking} & gpus or {MAIN}
     before, after = (sum(load.need_bytes for load in one.loads if load.device in short) for one in (now, planned))
@@ -98,7 +98,7 @@ def _freed(pair: PairNeeds, now: Plan, planned: Plan) -> int:
 
 
 def _experts_in_ram(pair: PairNeeds, now: Plan) -> Iterator[Candidate]:
-    """Yield the experts of as many layers in RAM as must be, or of all if the user chose a number that does not fit."""
+    """Yield the experts of as many layers in RAM as needed, or of all if the user's number does not fit."""
     n_layers = len(pair.target.experts)
     if n_layers and not now.target.on_cpu:
         free = pair.over({"model.n_cpu_moe": None}).plan()
@@ -107,7 +107,7 @@ def _experts_in_ram(pair: PairNeeds, now: Plan) -> Iterator[Candidate]:
 
 
 def _shorter_contexts(pair: PairNeeds) -> Iterator[Candidate]:
-    """Yield powers of two, the longest first, and a useful length at the end in case none fits."""
+    """Yield powers of two, longest first, and a useful length at the end in case none fits."""
     asked = pair.target.n_ctx
     lengths = [1 << n for n in reversed(range(32)) if _MIN_CTX <= 1 << n < asked]
     useful = [n for n in lengths if n <= _USEFUL_CTX] or lengths
@@ -127,7 +127,7 @@ def _quantized_caches(pair: PairNeeds, flash_attention: str) -> Iterator[Candida
 
 
 def _smaller_quantizations(target: ModelMemory) -> Iterator[Candidate]:
-    """Yield the usual quantizations of the target, the largest first."""
+    """Yield the usual quantizations of the target, largest first."""
     for name, bits in _BITS_PER_WEIGHT.items():
         size = int((target.n_parameters or 0) * bits / 8)
         if 0 < size < _NOTICEABLE_SHARE * target.weights:
@@ -135,7 +135,7 @@ def _smaller_quantizations(target: ModelMemory) -> Iterator[Candidate]:
 
 
 def _requantized(need: ModelMemory, weights: int) -> ModelMemory:
-    """Return the memory with another quantization, in which every part of the weights is smaller alike."""
+    """Scale the memory to another quantization, which shrinks every part of the weights equally."""
     share = weights / max(1, need.weights)
     return replace(
         need,
@@ -162,7 +162,7 @@ def _without_draft(pair: PairNeeds) -> Iterator[Candidate]:
 
 
 def _fewer_gpu_layers(pair: PairNeeds, now: Plan) -> Iterator[Candidate]:
-    """Yield fewer and fewer layers on the GPU, first beside the draft and then with the draft on the CPU."""
+    """Yield fewer and fewer layers on the GPU, first with the draft on the GPU, then on the CPU."""
     asked, n_layers = pair.asked, pair.target.n_layers
     if now.target.on_cpu:
         return

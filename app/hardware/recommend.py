@@ -23,21 +23,21 @@ if TYPE_CHECKING:
     from app.hardware.fit import Rooms
 
 PLEASANT = 8.0
-"""Tokens per second without drafts: people read five or six, and skim faster."""
+"""Pleasant speed in tokens per second without drafts: people read five or six, and skim faster."""
 N_PROPOSED = 3
 _TIGHT_FIT_SHARE = 0.9
 _IDLE_SHARE = 0.85
-"""Share of a memory that is free while other programs use little."""
+"""Share of a memory that is usually free while other programs use little."""
 _FAST_TOK_PER_S = 30.0
-"""Above this no one waits, and the estimate is poor."""
+"""Higher speeds do not matter to a reader, and their estimates are poor."""
 _USUAL_BYTES_PER_S = 40e9
-"""Bandwidth of a desktop's RAM where it is not measured; it orders pairs and is never shown."""
+"""Bandwidth of a desktop's RAM if it is not measured; it orders pairs and is never shown."""
 _SPEED_STEPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30)
-"""Tokens per second to which an estimate is rounded."""
+"""Rounded estimates in tokens per second."""
 
 
 class Fit(Enum):
-    """Fit of a pair in memory."""
+    """How well a pair fits into memory."""
 
     FITS = "fits"
     TIGHT = "tight"
@@ -53,8 +53,8 @@ class PairSpeed:
 
     Attributes:
         tokens_per_second: Speed while no other program was busy.
-        drafting: Its speedup, or why there is none, as a clause, if known.
-        text: Range of the speeds seen, if it is more than the one speed.
+        drafting: Its speedup, or why it has none, as a clause, if known.
+        text: Range of the measured speeds, if they differ.
     """
 
     tokens_per_second: float
@@ -64,11 +64,11 @@ class PairSpeed:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What this machine has for models, and the context length of the settings.
+    """Memory and bandwidth of this machine, and the context length of the settings.
 
     Attributes:
         rooms: Devices that can hold layers, RAM last.
-        bytes_per_s: Measured bandwidth of the device that gets layers first; None if it was not measured.
+        bytes_per_s: Bandwidth of the device that gets layers first, if measured.
         ram_bytes_per_s: Measured bandwidth of RAM beside a GPU with its own memory.
         n_ctx: Context length in tokens.
         measured: Measurements of pairs by name.
@@ -92,13 +92,13 @@ class Proposal:
 
     Attributes:
         need_bytes: Memory for both models with the context of the settings.
-        reason: Why, as a short clause.
-        speed: Expected tokens per second without drafts, measured or estimated; None if unknown.
-        measured: The speed as it was measured, as text; None for an estimate.
-        slow: Slower than people read.
+        reason: Why it was proposed, as a short clause.
+        speed: Expected tokens per second without drafts, measured or estimated, if known.
+        measured: The measured speed as text; None for an estimate.
+        slow: Whether it is slower than people read.
         layers_in_ram: Layers whose experts are in RAM, because the GPU has no room for them.
-        larger_have_no_disk: For the first proposal: larger pairs only lack disk space.
-        fits_when_idle: It is too big only because other programs use memory now.
+        larger_have_no_disk: Whether larger pairs lack only disk space, for the first proposal.
+        fits_when_idle: Whether it is too big only because other programs use memory now.
     """
 
     pair: Pair
@@ -114,7 +114,7 @@ class Proposal:
 
     @property
     def word(self) -> str:
-        """The fit in a word or two; "" while it is unknown. "slow" comes first, because free memory changes."""
+        """The fit in a word or two; "" while it is unknown. "slow" takes precedence, because free memory changes."""
         return "slow" if self.slow else "no room" if self.fits_when_idle else self.fit.value
 
     @property
@@ -161,7 +161,7 @@ def weigh(pair: Pair, capacity: Capacity | None, devices: tuple[str, ...] = ()) 
         free = sum(gpu.room_bytes for gpu in gpus)
         spare = free - need
     else:
-        # Experts fill a GPU until it is full, so the rest of RAM decides.
+        # Experts fill a GPU completely, so the rest of RAM decides.
         loads = planned.loads[-1:] if moved else planned.loads
         tightest = min(loads, key=lambda load: load.room_bytes - load.need_bytes)
         free, spare = tightest.room_bytes, tightest.room_bytes - tightest.need_bytes
@@ -181,7 +181,6 @@ def weigh(pair: Pair, capacity: Capacity | None, devices: tuple[str, ...] = ()) 
 
 
 def _idle_bytes(room: Device) -> int:
-    """Return the free memory of a device while other programs use little."""
     return max(room.free_bytes, int(_IDLE_SHARE * room.total_bytes))
 
 
@@ -191,11 +190,11 @@ def propose(
     """Return the best pair for a machine and two alternatives, best first.
 
     The best is the largest that fits with room to spare at a pleasant speed, or the fastest that fits; pairs whose
-    drafting is known to pay come before all others, and pairs of one size keep the catalog's order. Alternatives are
-    the largest of the others, the next of that size, smaller ones, and the smallest slow one, or one that needs no RAM
-    for experts.
+    drafting is known to pay come first, and pairs of the same size keep the catalog's order. Alternatives are the
+    largest remaining pair, the next of that size, smaller pairs, and the smallest slow pair, or a pair that needs no
+    RAM for experts.
 
-    `has_disk` tells whether the disk has room for a download; pairs without it are proposed if no other pair fits.
+    `has_disk` says whether the disk has room for a download; pairs without it are proposed only if no other pair fits.
     """
     weighed = [weigh(pair, capacity) for pair in pairs if not pair.is_demo]
     fits = [p for p in weighed if p.fit is Fit.FITS] or [p for p in weighed if p.fit is Fit.TIGHT]
@@ -226,7 +225,7 @@ def _ordered(fits: Sequence[Proposal]) -> list[Proposal]:
 
 
 def why(proposals: Sequence[Proposal]) -> str:
-    """Return why the first proposal is the first, as a sentence; it is empty if nothing is proposed."""
+    """Explain as a sentence why the first proposal is the best; empty if nothing is proposed."""
     if not proposals:
         return ""
     best = proposals[0]
@@ -267,9 +266,9 @@ class Standing:
     """Status of a pair.
 
     Attributes:
-        set_up: It can be opened at once.
-        here: Its files are on this machine.
-        is_new: The user has just added it.
+        set_up: Whether it can be opened immediately.
+        here: Whether its files are on this machine.
+        is_new: Whether the user has just added it.
     """
 
     pair: Pair
@@ -286,9 +285,9 @@ StandingT = TypeVar("StandingT", bound=Standing)
 def every_pair(
     catalog: Mapping[str, Pair], registered: Registered, found: Iterable[Pair] = (), *, has_demo: bool = True
 ) -> dict[str, Pair]:
-    """Return the pairs that were set up, those of the catalog, whose entries are newer, and those found here.
+    """Return the registered pairs, the catalog's pairs, whose entries are newer, and pairs found on this machine.
 
-    A pair that a newer catalog makes of other files stays as it was set up. Without `has_demo` the demo is left out.
+    If a newer catalog changes the files of a pair, the registered pair stays. Without `has_demo` the demo is left out.
     """
     newer = {name: pair for name, pair in catalog.items() if registered.in_place_of(pair) is None}
     pairs = {name: one.pair for name, one in registered.pairs.items()} | newer
@@ -300,7 +299,7 @@ def every_pair(
 
 
 def in_order(standings: Sequence[StandingT], proposed: Sequence[Proposal]) -> list[StandingT]:
-    """Sort pairs: set up, here, new, proposed, then fast ones by size, slow ones by speed, too big ones by need.
+    """Sort pairs: set up, here, new, proposed, then fast pairs by size, slow pairs by speed, too big pairs by need.
 
     `proposed` is the result of `propose`; empty while the machine is unknown.
     """

@@ -18,10 +18,10 @@ from app.core.errors import RemoteError, UsageError
 from app.core.printable import printable
 
 PROTOCOL = (7, 0)
-"""RPC_PROTO_MAJOR_VERSION and RPC_PROTO_MINOR_VERSION of llama.cpp here; a server may have a lower minor version."""
+"""RPC_PROTO_MAJOR_VERSION and RPC_PROTO_MINOR_VERSION of this llama.cpp; a server may have a lower minor version."""
 _TIMEOUT_S = 4.0
 _MAX_DEVICES = 16
-"""GGML_RPC_MAX_SERVERS, and the most devices that a model can be split over."""
+"""GGML_RPC_MAX_SERVERS, and the largest number of devices for one model."""
 _HELLO, _DEVICE_COUNT, _DEVICE_MEMORY = 14, 15, 11
 _CAPABILITY_BYTES = 24
 
@@ -32,7 +32,7 @@ class RpcServer:
 
     Attributes:
         address: IPv4 address and port, so that llama.cpp needs no second name lookup.
-        free_bytes: Free memory of each device, in its order.
+        free_bytes: Free memory of each device, in the server's order.
     """
 
     address: str
@@ -40,10 +40,10 @@ class RpcServer:
 
 
 def parse_endpoint(text: str) -> str:
-    """Return a host name or IPv4 address and a port as llama.cpp takes them.
+    """Return a host name or IPv4 address and a port in llama.cpp's form.
 
     Raises:
-        UsageError: It is neither.
+        UsageError: The text is neither.
     """
     found = re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}:([0-9]{1,5})", text.strip())
     if found is None or not 0 < int(found[1]) < 1 << 16:
@@ -58,11 +58,11 @@ def query_server(endpoint: str, seconds: float = _TIMEOUT_S) -> RpcServer:
     """Ask a server for its version and the memory of its devices.
 
     Args:
-        endpoint: Where it listens, as `parse_endpoint` returns it.
+        endpoint: Address from `parse_endpoint`.
         seconds: Time limit for the connection and for each answer.
 
     Raises:
-        RemoteError: It cannot be reached, does not answer in time, or speaks another protocol.
+        RemoteError: The server cannot be reached, does not answer in time, or speaks another protocol.
     """
     try:
         # llama.cpp's RPC has no IPv6.
@@ -76,7 +76,7 @@ def query_server(endpoint: str, seconds: float = _TIMEOUT_S) -> RpcServer:
             if not 0 < count <= _MAX_DEVICES:
                 raise _error(endpoint, f"claims {count} devices")
             memory = (call(_DEVICE_MEMORY, struct.pack("<I", index), 16) for index in range(count))
-            # Free and total bytes.
+            # Free and total bytes
             return RpcServer(f"{host}:{port}", tuple(struct.unpack("<QQ", answer)[0] for answer in memory))
     except TimeoutError:
         hint = "A server serves one program at a time: another one may be using it."

@@ -14,24 +14,24 @@ from app.core.program import find_program, limited_run
 from app.hardware.cpu import read_file
 
 TOOL_SECONDS = 10.0
-"""nvidia-smi wakes every GPU and needs seconds where there are many."""
+"""Time limit for a tool; nvidia-smi wakes every GPU, which takes seconds if there are many."""
 _ARCHITECTURES = {"amd64": "x86_64", "aarch64": "arm64"}
-# Folders of vendor tools that are often not in a user's PATH.
+# Folders of vendor tools that are often not in a user's PATH
 _TOOL_FOLDERS = ("/usr/sbin", "/sbin", "/usr/lib/wsl/lib")
 
 
 class System:
-    """System calls that detection needs; tests replace them.
+    """System calls for detection; tests replace them.
 
     Attributes:
         name: "linux", "darwin" or "windows".
-        arch: Of the interpreter, such as "x86_64" or "arm64".
+        arch: Architecture of the interpreter, such as "x86_64" or "arm64".
         troubles: Sentences about tools that failed.
     """
 
     def __init__(self) -> None:
         self.name = "windows" if sys.platform == "win32" else platform.system().lower()
-        # On Windows `platform` names the CPU, not the interpreter, and takes long.
+        # On Windows, `platform` reports the CPU instead of the interpreter, and takes long.
         machine = (
             sysconfig.get_platform().removeprefix("win-") if self.name == "windows" else platform.machine().lower()
         )
@@ -50,7 +50,7 @@ class System:
             return ()
 
     def run(self, *argv: str) -> str:
-        """Return the output of a tool, or an empty text if it is missing or fails, which `troubles` tells."""
+        """Return the output of a tool, or an empty text if it is missing or fails; `troubles` describes the failure."""
         program = find_program(argv[0], _TOOL_FOLDERS)
         if program is None:
             return ""
@@ -72,7 +72,7 @@ class System:
         return self.run("sysctl", "-in", name).strip()
 
     def glibc(self) -> str:
-        """Return the version of the GNU C library, such as "2.36"; an empty text on systems without it."""
+        """Return the version of the GNU C library, such as "2.36", or an empty text on systems without it."""
         name, version = platform.libc_ver()
         return version if name == "glibc" else ""
 
@@ -87,7 +87,7 @@ class System:
         return psutil.cpu_count(logical=False) or logical, logical
 
     def windows_cpu(self) -> str:
-        """Return the name of the CPU in the registry of Windows."""
+        """Return the name of the CPU in the Windows registry."""
         if sys.platform != "win32":
             return ""
         import winreg

@@ -3,5 +3,5 @@
 Ints, floats, lists and NumPy rows leave this package; pointers and structs never do. Three classes own the three
 kinds of native handle (`Model`, `Context`, `SamplerChain`). They refuse calls that would abort, crash or hang
 llama.cpp; `app.settings.table` bounds the numbers of settings, and `child` tests unknown model files. Importing this
-package does not load llama.cpp; those of its modules that call it do.
+package does not load llama.cpp; its modules that call llama.cpp do.
 """

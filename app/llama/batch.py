@@ -1,4 +1,4 @@
-"""Batches, what differs between prompts and short batches, and the parameters of a context."""
+"""Native batches, the settings that change between prompts and short batches, and context parameters."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ SEQUENCE = 0
 _MROPE_POSITIONS = 4
 """Positions per token in models with M-RoPE."""
 _MAX_DRAFT_ROWS = MAX_DRAFT + 1
-"""Rows of the widest draft with the token before it; longer batches are prompts."""
+"""Rows of the longest draft with the token before it; longer batches are prompts."""
 _MAX_TOKENS_WRITTEN_SINGLY = 16
-"""Up to this many tokens are faster to write one by one than with NumPy."""
+"""Fewer tokens are faster to write separately than with NumPy."""
 
 
 class NativeBatch:
-    """Own the arrays of a native batch of tokens, rows, or both.
+    """Owns the arrays of a native batch of tokens, rows, or both.
 
     Args:
-        size: Most tokens of a batch.
+        size: Largest batch in tokens.
         width: Values per row.
 
     Attributes:
@@ -50,7 +50,7 @@ class NativeBatch:
         self._row_pointer = _pointer("embd", self.rows)
 
     def filled(self, first: int, tokens: Sequence[int], n: int, n_outputs: int, *, with_rows: bool = False) -> Any:
-        """Return a batch of `n` tokens from position `first` on, with outputs for the last `n_outputs`."""
+        """Return a batch of `n` tokens from position `first`, with outputs for the last `n_outputs`."""
         batch, positions, flags = self._native, self._positions, self._flags
         batch.n_tokens = n
         batch.token = self._token_pointer if tokens else None
@@ -61,7 +61,7 @@ class NativeBatch:
                 ids[i], positions[i], flags[i] = token, first + i, i >= n - n_outputs
             return batch
         self._tokens[: len(tokens)] = tokens
-        # A batch without tokens has a section for each dimension of M-RoPE; the last one is unused in text.
+        # A batch without tokens has a section for each dimension of M-RoPE; the last is unused in text.
         for section in range(1 if tokens else _MROPE_POSITIONS - 1):
             positions[section * n : (section + 1) * n] = np.arange(first, first + n)
         positions[(_MROPE_POSITIONS - 1) * n : _MROPE_POSITIONS * n] = 0
@@ -76,14 +76,14 @@ def _pointer(field: str, array: NDArray[Any]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class PictureSlice:
-    """Cells of a picture, or of a slice of one.
+    """Cells of a picture or a slice.
 
     Attributes:
         n_cells: Rows that a target reads instead of tokens.
-        n_positions: Positions that they take.
-        is_causal: Whether a row sees only those before it; if not, all rows must be in one batch.
-        positions: Positions after the first one, shape (n_sections, n_cells): M-RoPE has four sections, others one.
-        moves: 1 for each position that depends on the first one, else 0; of the same shape.
+        n_positions: Positions of the rows.
+        is_causal: Whether a row sees only earlier rows; if not, all rows must be in one batch.
+        positions: Positions after the first, shape (n_sections, n_cells): M-RoPE has four sections, others one.
+        moves: 1 for each position that depends on the first, else 0; same shape as `positions`.
     """
 
     n_cells: int
@@ -101,7 +101,7 @@ class EncodedPicture:
     cells: PictureSlice
 
     def batch(self, start: int, n: int, first: int, n_outputs: int) -> RowBatch:
-        """Return rows from `start` on as a batch, for a picture whose first position is `first`."""
+        """Return rows from `start` as a batch, for a picture whose first position is `first`."""
         part, cells = slice(start, start + n), self.cells
         return RowBatch(self.rows[part], cells.positions[:, part] + first * cells.moves[:, part], n_outputs)
 
@@ -114,7 +114,7 @@ class PictureEncoder(Protocol):
 
         Raises:
             DecodeError: It cannot be encoded.
-            Interrupted: A cancel ended the encoding.
+            Interrupted: A cancellation ended the encoding.
         """
 
 
@@ -138,15 +138,15 @@ class RowBatch:
 
 
 class BatchModes:
-    """Set the threads and the abort callback of a context for prompts, and for batches as short as a draft.
+    """Sets the threads and the abort callback of a context for prompts, and for batches as short as a draft.
 
-    An interrupted batch costs a recurrent model all tokens since its last kept state, so only long prompts are
-    interrupted there.
+    An interrupted batch costs a recurrent model all tokens since its last saved state, so such a model interrupts only
+    long prompts.
 
     Args:
         handle: The native context.
         params: CPU threads for short batches, and for prompts.
-        cancel: Flag that interrupts a batch on the CPU backend; None for none.
+        cancel: Flag that interrupts a batch on the CPU backend, if any.
         can_rollback: Whether short batches may be interrupted too.
     """
 
@@ -171,12 +171,11 @@ class BatchModes:
             self._set_callback()
 
     def use_threads(self, generation: int, prompt: int) -> None:
-        """Change the threads."""
         self._threads = generation, prompt
         self._set_threads()
 
     def _set_threads(self) -> None:
-        # llama.cpp takes its second number for every batch of two rows or more, also for a verify batch.
+        # llama.cpp uses the second number for every batch of two or more rows, including verify batches.
         generation, prompt = self._threads
         native.llama_set_n_threads(self._handle, generation, prompt if self._is_prompt else generation)
 
@@ -188,7 +187,7 @@ class BatchModes:
 
 
 def native_params(params: ContextParams) -> Any:
-    """Build a `llama_context_params`, for this package only."""
+    """Build a `llama_context_params`, only for this package."""
     raw = native.llama_context_default_params()
     raw.n_ctx = params.n_ctx
     raw.n_batch = min(params.n_batch, params.n_ctx)
@@ -197,7 +196,7 @@ def native_params(params: ContextParams) -> Any:
     raw.n_seq_max = 1
     raw.n_rs_seq = params.n_snapshots
     raw.n_threads = params.n_threads
-    # Until the first prompt: see `BatchModes`.
+    # These hold until the first prompt; see `BatchModes`.
     raw.n_threads_batch = params.n_threads
     raw.flash_attn_type = FLASH_ATTENTION[params.flash_attention]
     raw.type_k = raw.type_v = KV_TYPES[params.kv_type].ggml_type

@@ -1,4 +1,4 @@
-"""Grammars of tool calls in llguidance's Lark syntax: a format of calls and the schemas of tools in one."""
+"""Grammars of tool calls in llguidance's Lark syntax, from a call format and the tools' schemas."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from app.llama.model import Model
 from app.llama.text_patterns import text_terminal
 
 _TYPE_KEYWORDS = frozenset(("type", "$ref", "anyOf", "oneOf", "allOf", "enum", "const"))
-"""Keywords without which the arguments of a tool are an object, whatever else its schema says."""
+"""Keywords that define the type; without them, the arguments of a tool are an object, whatever else its schema says."""
 
 _MARK_PATTERN = re.compile(r"[<\[].*[>\].=]|=.*\.|\w{6,}\[")
-"""Literals that begin calls; other texts, such as "Action:", may stand in any answer."""
+"""Literals that begin calls; other texts, such as "Action:", may occur in any answer."""
 _JSON_SIGNS = re.compile(r'"[^"]*"|[{}\[\]:,]|\$JSON')
 _PLAIN_QUOTED = r"/'[^'\\\n]*'/"
 _PYTHON_WORDS = {"boolean": '"True" | "False"', "null": '"None"'}
 _ONLY_STRING = frozenset({"string"})
 _DEEPEST_BARE = 4
-"""Levels of objects with bare keys that follow their schema; deeper ones, and references in circles, are free."""
+"""Levels of objects with bare keys that follow their schema; deeper levels, and circular references, are free."""
 
 
 def call_guidance(
@@ -44,19 +44,19 @@ def call_guidance(
 ) -> Guidance:
     """Return guidance with the grammar of an answer that may call tools.
 
-    Calls that may be left out are free where nothing marks their beginning, and where their grammar becomes too
-    complex; so are the arguments of a tool whose schema cannot be enforced.
+    Optional calls are free if nothing marks their beginning, or if their grammar is too complex; so are the arguments
+    of a tool whose schema cannot be enforced.
 
     Args:
         model: Chooses the tokens.
         form: Format of its calls.
         tools: As in OpenAI's API.
-        guidance: Its schema is that of an answer without calls.
-        must_call: Whether the answer is calls; otherwise it is any text, and then perhaps calls.
+        guidance: Has the schema of an answer without calls.
+        must_call: Whether the answer must be calls; otherwise it is any text, optionally followed by calls.
         one_call: Whether there is at most one call.
 
     Raises:
-        UsageError: A schema must be enforced and cannot be.
+        UsageError: A schema must be enforced but cannot be.
     """
     vocabulary = Vocabulary.of(model)
     known = (vocabulary.controls, vocabulary.ends)
@@ -80,12 +80,13 @@ def call_grammar(
     one_call: bool = False,
     answer: str = "",
 ) -> str:
-    """Return a grammar of calls, or an empty text if no mark begins calls that may be left out.
+    """Return a grammar of calls, or an empty text if optional calls begin without a mark.
 
     `controls` are the tokens that no text contains, each after its name, and `ends` those that end an answer. `answer`
-    is the right side of a rule for an answer without calls; an empty text for any text, after which calls may follow.
+    is the right side of a rule for an answer without calls; an empty text allows any text, after which calls may
+    follow.
     """
-    # An agent sends the same tools each time.
+    # Cached: an agent sends the same tools each time.
     builder = _Builder(form, dict(controls), ends, must_call=must_call)
     return builder.grammar(json.loads(tools), one_call=one_call, answer=answer)
 
@@ -105,7 +106,7 @@ class _Builder(LarkRules):
         lead = [*self._symbols(form.first.lstrip()), *self._symbols(prefix)]
         names, arguments = [json.dumps(one["function"]["name"]) for one in tools], list(map(self._arguments_of, tools))
         calls = " | ".join(self._call(*one, "".join(rest)) for one in zip(names, arguments, strict=True))
-        # A token that ends the answer is no part of the call, and nothing follows it.
+        # A token that ends the answer is not part of the call, and nothing follows it.
         is_last = one_call or any(self._controls[name] in self._ends for name in self._names.findall(form.call))
         more = "" if is_last else f"({self._text(form.between)} {self._text(form.begin.partition('$')[0])} call)*"
         if self._must_call or answer:
@@ -113,7 +114,7 @@ class _Builder(LarkRules):
             heads = [" ".join(lead), *(self._text(one.partition("$NAME")[0]) for one in texts)]
             start = f"WHITE? ({' | '.join(heads)}) call more"
             if answer:
-                # A call that begins as the answer does has the same lexemes, so that both stay possible.
+                # A call that begins like the answer has the same lexemes, so that both stay possible.
                 begins = (" WHITE? ".join(map(json.dumps, one)) for one in self._bare_begins(names))
                 pairs = zip(begins, arguments, strict=False)
                 bare = [f'WHITE? {begin} WHITE? {one} WHITE? "}}"' for begin, one in pairs]
@@ -124,7 +125,7 @@ class _Builder(LarkRules):
             if at is None and not bare:
                 return ""
             marks = [lead[at:]] if at is not None else []
-            # Control tokens in the text, such as marks of reasoning, are free.
+            # Control tokens in the text, such as reasoning marks, are free.
             others = self._control_token(besides=marks[0][0] if marks else "")
             free = f"(TEXT? {others})* " if others else ""
             # Some models leave out the text around a call, and begin with the mark of its name.
@@ -135,7 +136,7 @@ class _Builder(LarkRules):
         return self._joined(f"start: {start}", f"more: {more} {self._text(form.last)} WHITE?", f"call: {calls}")
 
     def _call(self, name: str, arguments: str, rest: str) -> str:
-        """Return the rule of a call after the text with which all calls begin; `name` is a JSON string."""
+        """Return the rule of a call after the common beginning of all calls; `name` is a JSON string."""
         begin = self._text(rest, NAME=name, JSON=json.dumps(name), ID="ID")
         if self._header:
             begin = f"{name} {self._header}+"
@@ -154,7 +155,7 @@ class _Builder(LarkRules):
             return self._arguments({"type": "object"}, "")
 
     def _bare_begins(self, names: Sequence[str]) -> Iterator[list[str]]:
-        """Yield the signs and strings that begin the call of each tool where it is a JSON object without a mark."""
+        """Yield the signs and strings that begin the call of each tool if it is a JSON object without a mark."""
         signs = _JSON_SIGNS.findall(self._form.begin)
         if "" in self._form.alone and "$JSON" in signs:
             yield from ([name if sign == "$JSON" else sign for sign in signs] for name in names)
@@ -195,8 +196,8 @@ class _Builder(LarkRules):
         strict: bool = False,
         lark: str = "",
     ) -> str:
-        """Return the rule of an argument, whose text may have a grammar; of any argument, if the key is None."""
-        # The schema is checked even where the format needs rules of its own.
+        """Return the rule of an argument, whose text may have a grammar; any argument if the key is None."""
+        # The schema is checked even if the format needs its own rules.
         as_json = schema_rule(raw, owner, strict=strict)
         kinds = schema.kinds
         is_text = kinds is None or "string" in kinds
@@ -239,7 +240,7 @@ class _Builder(LarkRules):
         return self._rule(*begin, f"({' | '.join(choices)})", *end)
 
     def _bare(self, quote: str, unquote: str, raw: Any, schema: Schema, depth: int = 0) -> str:
-        """Return the symbols of a value whose keys have no quotes and whose strings have the format's own."""
+        """Return the symbols of a value with bare keys and the format's own string quotes."""
         if isinstance(raw, dict) and isinstance(raw.get("enum"), list) and raw["enum"]:
             texts = (f"{quote}{one}{unquote}" if isinstance(one, str) else json.dumps(one) for one in raw["enum"])
             return f"({' | '.join(map(self._text, texts))})"
@@ -269,7 +270,7 @@ class _Builder(LarkRules):
         return self._rule(f'{simple} | "{{" ({pair} ("," {pair})*)? "}}" | "[" ({name} ("," {name})*)? "]"')
 
     def _sequence(self, items: Mapping[str, str], required: Any, separator: str, other: str) -> str:
-        """Return the symbols of items in their order; those that are not required may be left out."""
+        """Return the symbols of items in order; optional items may be left out."""
         if not items:
             return f"({other} ({separator} {other})*)?" if other else ""
         needed = [key in required if isinstance(required, (list, tuple)) else False for key in items]

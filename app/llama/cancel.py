@@ -1,4 +1,4 @@
-"""Cancel flag that llama.cpp reads in the middle of a decode."""
+"""Cancel flag that llama.cpp reads during a decode."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 
 class CancelFlag(threading.Event):
-    """Set from any thread, read by Python between decodes and by llama.cpp inside them.
+    """A flag set from any thread, read by Python between decodes and by llama.cpp inside them.
 
-    llama.cpp asks its abort callback before every graph node. A Python callback would take the interpreter lock a
-    thousand times per token, so the callback is the C library's `strlen` and its argument a two-byte string: empty
-    means go on, one character means stop. Where `strlen` cannot be found the flag works between decodes only.
+    llama.cpp calls its abort callback before every graph node. A Python callback would take the interpreter lock a
+    thousand times per token, so the callback is the C library's `strlen` and its argument a two-byte string: an empty
+    string means continue, one character means stop. If `strlen` cannot be found, the flag works only between decodes.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class CancelFlag(threading.Event):
 
 
 def strlen_callback(callback_type: Any) -> Any | None:
-    """Return `strlen` as an abort callback of the given type; None if it cannot be found."""
+    """Return `strlen` as an abort callback of the given type, if it can be found."""
     try:
         return ctypes.cast(ctypes.CDLL("msvcrt" if sys.platform == "win32" else None).strlen, callback_type)
     except (OSError, AttributeError):

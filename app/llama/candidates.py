@@ -1,4 +1,4 @@
-"""The candidates for the next token: the most probable ones of a row, as llama.cpp's samplers take them."""
+"""Candidates for the next token: the most probable tokens of a row, in the form of llama.cpp's samplers."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from app.llama.library import function, native
 _DTYPE = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])
 """llama.cpp's `llama_token_data`."""
 _N_ROWS = 16
-"""Rows of the table into which logits are folded: 16 take least time for vocabularies of 32,000 to 262,144."""
+"""Rows of the folded logits: 16 take least time for vocabularies of 32,000 to 262,144."""
 _N_GROUPS = 256
-"""Groups of columns whose maxima are sorted; at least twice as many as tokens are wanted."""
+"""Groups of columns whose maxima are sorted; at least twice the number of wanted tokens."""
 
 # The binding's own prototype checks the types of pointers, which takes as long as the call.
 _apply = function("llama_sampler_apply", None, [ctypes.c_void_p, ctypes.c_void_p])
 
 
 class Candidates:
-    """Array of `llama_token_data` that is filled again for each row."""
+    """A reusable array of `llama_token_data`."""
 
     def __init__(self) -> None:
         self._array = native.llama_token_data_array(None, 0, -1, False)
@@ -36,7 +36,7 @@ class Candidates:
         self._address = ctypes.cast(self._data.ctypes.data, native.llama_token_data_p)
 
     def apply(self, sampler: Any, tokens: NDArray[np.intp], logits: Logits) -> Logits:
-        """Apply a native sampler or a chain to tokens with these logits; return the logits that it leaves.
+        """Apply a native sampler or chain to tokens with these logits; return the remaining logits.
 
         They are in the sampler's order, and valid until the next call.
         """
@@ -56,7 +56,7 @@ class Candidates:
 
 
 class Shortlist:
-    """Find the largest of `n_vocab` logits without sorting all of them."""
+    """Finds the largest of `n_vocab` logits without sorting all of them."""
 
     def __init__(self, n_vocab: int) -> None:
         self._all = np.arange(n_vocab)

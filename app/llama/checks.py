@@ -1,6 +1,6 @@
-"""Refuse files that are no chat model, and those on which llama.cpp would abort only after loading.
+"""Refuse files that are no chat model, and files on which llama.cpp would abort only after loading.
 
-`app.llama.child` finds those on which it aborts while loading.
+`app.llama.child` finds files on which it aborts while loading.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from app.models.compatibility import NO_VOCABULARY
 from app.models.gguf import GgufHeader, read_header
 
 _MIN_ALIGNMENT = 32
-"""TENSOR_ALIGNMENT; weights that are mapped from the file must lie so."""
+"""TENSOR_ALIGNMENT, required for weights that are mapped from the file."""
 _EPSILON_KEYS = (
     "attention.layer_norm_epsilon",
     "attention.layer_norm_rms_epsilon",
@@ -26,7 +26,7 @@ _EPSILON_KEYS = (
 
 @dataclass(frozen=True, slots=True)
 class ModelFile:
-    """Checked file that may be given to llama.cpp."""
+    """A checked file, safe for llama.cpp."""
 
     path: Path
     header: GgufHeader
@@ -54,7 +54,7 @@ def open_model_file(path: Path, *, is_draft: bool = False) -> ModelFile:
 
 
 def _other_kind(header: GgufHeader) -> tuple[str, str] | None:
-    """Return why a file is no chat model, and what to do."""
+    """Return why a file is no chat model, and what to do, if that is so."""
     if header.metadata.get("general.type") == "adapter":
         return "it is an adapter for a model, not a model", "Name the model file that it was made for."
     if not header.architecture:
@@ -69,17 +69,17 @@ def _other_kind(header: GgufHeader) -> tuple[str, str] | None:
 
 
 def _fault(header: GgufHeader) -> str:
-    """Return what llama.cpp would abort on; "" for nothing."""
+    """Return the fault on which llama.cpp would abort, or ""."""
     alignment = header.metadata.get("general.alignment")
     if isinstance(alignment, int) and alignment < _MIN_ALIGNMENT:
         return f"its data lies at multiples of {alignment} bytes, which is too narrow"
     for epsilon in map(header.of_architecture, _EPSILON_KEYS):
-        # NaN lies in no interval.
+        # NaN is in no interval.
         if isinstance(epsilon, float) and not 0 <= epsilon < math.inf:
             return f"its normalization constant is {epsilon}"
-    # llama.cpp reads C strings: two texts that differ only behind a zero byte are one to it.
+    # llama.cpp reads C strings, so texts that differ only after a zero byte are equal to it.
     tokens = [token.partition(b"\0")[0] for token in header.tokens]
-    # llama.cpp gives the empty ones names of their own.
+    # llama.cpp gives empty tokens their own names.
     if twice := [text for text, n in Counter(filter(None, tokens)).most_common(1) if n > 1]:
         return f"its vocabulary has the token {twice[0][:40].decode('utf-8', errors='replace')!r} twice"
     if header.metadata.get("tokenizer.ggml.model") == "llama":

@@ -1,7 +1,7 @@
-"""Try model files and devices in child processes, which llama.cpp or a driver may crash or hang.
+"""Try model files and devices in child processes, since they may crash or hang llama.cpp or a driver.
 
-llama.cpp asserts on much of what a damaged or hostile file can say, and an assertion ends the process. Unknown model
-files are therefore loaded in a child first, without their memory. Drivers are asked for devices and speed there too.
+llama.cpp asserts on much of the content of a damaged or hostile file, and an assertion ends the process. So a child
+loads unknown model files first, without their memory. Children also query drivers for devices and speed.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _MAX_FILES = 500
 
 
 def probe(ram_available: int | None = None, seconds: float = 60.0) -> tuple[BuildInfo, tuple[Device, ...]]:
-    """Return `app.llama.devices.report` of a child process.
+    """Return `app.llama.devices.report` from a child process.
 
     Raises:
-        ModelLoadError: llama.cpp cannot be loaded, or did not survive looking at its devices.
+        ModelLoadError: llama.cpp cannot be loaded, or crashed while listing its devices.
     """
     try:
         found: tuple[BuildInfo, tuple[Device, ...]] = ask("llama.devices.report", ram_available, seconds=seconds)
@@ -47,10 +47,10 @@ def probe(ram_available: int | None = None, seconds: float = 60.0) -> tuple[Buil
 
 
 class SafeFiles:
-    """Remember the files that were tried in a child process; a changed file, or another llama.cpp, counts as new.
+    """Remembers the files that were tried in a child process; a changed file, or another llama.cpp, counts as new.
 
     Args:
-        file: Where they are stored; None remembers nothing.
+        file: Where to store them; None remembers nothing.
     """
 
     def __init__(self, file: Path | None) -> None:
@@ -64,7 +64,7 @@ class SafeFiles:
         return self.found(path, pair) is True
 
     def found(self, path: Path, pair: PairParams | None = None) -> Any:
-        """Return the result of the trial that `add` was told; None if the file is new."""
+        """Return the result of the trial given to `add`, or None for a new file."""
         match self._read().get(_key(path, pair)):
             case [state, found] if state == _state(path, pair):
                 return found
@@ -109,20 +109,20 @@ def _state(path: Path, pair: PairParams | None) -> list[Any]:
 def try_file(
     path: Path, safe: SafeFiles, go_on: Callable[[], bool] = lambda: True, *, pair: PairParams | None = None
 ) -> None:
-    """Load a file in a child process, unless an earlier one survived it.
+    """Load a file in a child process, unless an earlier child survived it.
 
-    A file that llama.cpp refuses with an error is left to the load itself, which knows the reason.
+    If llama.cpp refuses the file with an error, the load itself will report the reason.
 
     Args:
-        path: Of a split model the first part.
-        safe: Files that are skipped; the file is added.
-        go_on: Polled while the child runs; False stops.
+        path: The file, or the first part of a split model.
+        safe: Files to skip; the file is added.
+        go_on: Polled while the child runs; False stops it.
         pair: The pair whose draft layers are loaded; `path` is the draft file, or the target's file for its MTP
             layers. None loads a whole model.
 
     Raises:
-        DamagedFileError: llama.cpp does not survive it, or does not come to an end.
-        Interrupted: `go_on` said False.
+        DamagedFileError: llama.cpp crashes or hangs on the file.
+        Interrupted: `go_on` returned False.
     """
     if safe.survived(path, pair):
         return

@@ -22,36 +22,34 @@ from app.llama.params import ContextParams
 from app.llama.sequence import PictureCells, StateCopies
 
 _PROCESSOR_CHUNK = 128
-"""Prompt tokens in one batch on the CPU: as fast as 512 by measurement, with more frequent progress.
+"""Prompt tokens in a batch on the CPU: as fast as 512 by measurement, with more frequent progress.
 
-More than the rows of a draft, so that they are read with the threads for prompts.
-"""
+There are more than the rows of a draft, so prompts use their own thread count."""
 _FIRST_GPU_CHUNK, _FIRST_SHARED_CHUNK = 1, 64
-"""Prompt tokens in the first batch on GPUs, and where the CPU computes layers too; see `app.engine.cache.PromptChunks`.
+"""Prompt tokens in the first batch on GPUs, and if the CPU computes layers too; see `app.engine.cache.PromptChunks`.
 
-From 32 tokens on, GPUs compute the layers of the CPU as well.
-"""
+From 32 tokens, GPUs compute the layers of the CPU as well."""
 
-# The binding's own prototype returns a typed pointer, which costs ten times what the address does.
+# The binding's own prototype returns a typed pointer, which costs ten times as much as the address.
 _logits_address = library.function("llama_get_logits_ith", ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_int32])
 
 
 class Context:
-    """Own one native context; implements `app.engine.interfaces.TokenModel`.
+    """Owns a native context; implements `app.engine.interfaces.TokenModel`.
 
     It refuses what aborts llama.cpp: it counts positions itself, checks the size of batches, and returns logits only
-    for rows that were requested. It belongs to one thread.
+    for requested rows. It belongs to one thread.
 
     Args:
-        model: Stays loaded at least as long as this.
+        model: Must stay loaded as long as this context.
         params: Sizes, threads and types of the cache.
         cancel: Interrupts a decode on the CPU backend; see `app.llama.batch.BatchModes`.
 
     Attributes:
-        pictures: Encoder of pictures; None without one.
+        pictures: Encoder of pictures, if any.
 
     Raises:
-        ModelLoadError: llama.cpp could not make the context, usually because memory is short.
+        ModelLoadError: llama.cpp could not create the context, usually because memory is short.
     """
 
     def __init__(self, model: Model, params: ContextParams, cancel: CancelFlag | None = None) -> None:
@@ -62,10 +60,10 @@ class Context:
         self._revocable = 0
         self._rows: dict[int, Logits] = {}
         self._window = int(native.llama_model_n_swa(model.handle)) if model.can_rollback else 0
-        """Sliding window in tokens, 0 for none; kept states of a recurrent model contain their own window."""
+        """Sliding window in tokens, or 0; saved states of a recurrent model contain their own window."""
         self._suppressed = np.array(model.suppressed, dtype=np.intp)
         self._forgets = bool(self._window) and not params.swa_full
-        """Layers with a sliding window keep only that and one batch."""
+        """Whether layers with a sliding window keep only the window and one batch."""
         self.pictures: PictureEncoder | None = None
         self._cells = PictureCells()
         with ExitStack() as stack:
@@ -88,9 +86,9 @@ class Context:
         model.free_first(self)
 
     def _native_params(self, params: ContextParams) -> Any:
-        """Return the `llama_context_params`; contexts of draft layers add to them."""
+        """Return the `llama_context_params`; contexts of draft layers extend them."""
         raw = native_params(params)
-        # Kept states of a recurrent model need the whole window cache.
+        # Saved states of a recurrent model need the whole window cache.
         raw.swa_full = params.swa_full or not self.model.can_rollback
         return raw
 
@@ -139,7 +137,7 @@ class Context:
             return
         self.model.check_tokens(tokens)
         batch = self._batch.filled(self.n_past - self._cells.n_skipped, tokens, n, n_outputs)
-        # A remote device computes queued batches until an output is fetched.
+        # A remote device computes queued batches only when an output is fetched.
         self._evaluate(native.llama_decode, batch, n, n_outputs, wait=n_outputs > 0)
 
     def _decode_picture(self, ids: Sequence[int], encoder: PictureEncoder, n_outputs: int) -> None:
@@ -161,21 +159,21 @@ class Context:
             self._modes.use(n)
             code = function(handle, batch)
             if wait:
-                # A GPU is still computing; the wait for it belongs to this decode.
+                # A GPU may still be computing; the wait for it belongs to this decode.
                 n_errors = library.n_errors()
                 native.llama_synchronize(handle)
                 if code == 0 and library.n_errors() > n_errors:
-                    # Metal reports a failure only here; the logits are those of another batch.
+                    # Metal reports a failure only here; until then, the logits are those of another batch.
                     code = FAILED
             self.native_ns += time.perf_counter_ns() - started
         finally:
             if code == 0:
                 self.n_past += n
-                # A recurrent model keeps the states after each token of the last batch only.
+                # A recurrent model has the states after each token of the last batch only.
                 self._revocable = min(n - 1, self._n_snapshots)
                 self._outputs = (n - n_outputs, n)
             else:
-                # Whatever happened, also an exception from a signal handler.
+                # Recount even after an exception from a signal handler.
                 self._recount()
         if code == ABORTED:
             raise Interrupted
@@ -183,9 +181,9 @@ class Context:
             raise decode_error(code, self.model.name, self.n_ctx)
 
     def _recount(self) -> None:
-        """Find out which tokens a failed decode has left."""
+        """Find out which tokens remain after a failed decode."""
         if not self.model.can_rollback:
-            # llama.cpp rolls back positions at most, never what half a batch did to recurrent state.
+            # llama.cpp can roll back positions, but not the effect of half a batch on recurrent state.
             if not self.restore_state(self.n_past):
                 self.clear()
             return
@@ -198,16 +196,16 @@ class Context:
         self._set_n_past(max(self.n_past, end + n_skipped) if n_skipped else end)
 
     def logits(self, row: int) -> Logits:
-        """Return a view of one output row of the last decode; the next decode overwrites it.
+        """Return a view of an output row of the last decode; the next decode overwrites it.
 
-        Suppressed tokens are impossible in it, so also for a sampler chain that reads the row later.
+        Suppressed tokens are masked in it, also for a sampler chain that reads the row later.
         """
         address = _logits_address(self._open(), self.batch_index(row))
         if not address:
             raise DecodeError("llama.cpp has no logits for that row.", "The model may be one that does not chat.")
         view = self._rows.get(address)
         if view is None:
-            # The rows lie in one buffer that llama.cpp keeps, so few addresses ever come up.
+            # llama.cpp reuses one buffer for the rows, so the number of addresses is small.
             view = np.ctypeslib.as_array((ctypes.c_float * self.model.n_vocab).from_address(address))
             self._rows[address] = view
         if self._suppressed.size:
@@ -221,13 +219,12 @@ class Context:
         if n_past == self.n_past:
             return True
         if not self.model.can_rollback and self.n_past - n_past > self._revocable:
-            # Recurrent states answer True for cuts they cannot make, so they are not asked.
+            # Recurrent states return True even for cuts that they cannot make.
             return False
         position = self._cells.position(n_past)
         needed = max(0, position - self._window + 1)
         if self._window and native.llama_memory_seq_pos_min(self._memory, SEQUENCE) > needed:
-            # llama.cpp writes new tokens over those that the window has left behind: after a restore, and in a cache
-            # of the window alone.
+            # llama.cpp overwrites tokens behind the window: after a restore, and in a sliding-window cache.
             return False
         started = time.perf_counter_ns()
         done = bool(native.llama_memory_seq_rm(self._memory, SEQUENCE, position, -1))
@@ -288,7 +285,7 @@ class Context:
         self._cells.cut(n_past)
         self._states.cut(n_past)
 
-    # For this package
+    # Only for this package
 
     def use_threads(self, generation: int, prompt: int) -> None:
         """Set the threads for batches as short as a draft, and for prompts."""
@@ -298,7 +295,7 @@ class Context:
     def batch_index(self, row: int) -> int:
         """Return the index of output row `row` in the last batch.
 
-        Raises UsageError if the last decode did not ask for that row: llama.cpp would abort on it.
+        Raises UsageError if the last decode did not request that row: llama.cpp would abort.
         """
         first, end = self._outputs
         if not 0 <= row < end - first:
@@ -312,13 +309,13 @@ class Context:
     def close(self) -> None:
         """Free the context. A second call does nothing."""
         self._handle = None
-        # The rows point into what is freed next.
+        # The rows point into memory that is freed next.
         self._rows.clear()
         self._states.kept.clear()
         self._owned.close()
 
     def _open(self) -> Any:
-        """Return the native pointer. Raises UsageError once the context was closed."""
+        """Return the native pointer. Raises UsageError after `close`."""
         if self._handle is None:
             raise UsageError(f"The context of {self.model.path.name} was closed.")
         return self._handle

@@ -14,10 +14,9 @@ from app.llama.stored_measurements import cpu_model
 
 
 class CpuThreads:
-    """Compute with the CPU threads of a pair, and with fewer while other programs need the CPU.
+    """Sets the CPU threads of a pair, and uses fewer while other programs need the CPU.
 
     Args:
-        params: The pair.
         apply: Sets the threads for single tokens and for prompts.
         others: Returns the CPU seconds of other programs so far.
     """
@@ -29,7 +28,7 @@ class CpuThreads:
         self._follow(params)
 
     def use(self, params: PairParams) -> None:
-        """Compute with the threads of these parameters."""
+        """Use the threads of these parameters."""
         self._follow(params)
         self._compute_with(self._most)
 

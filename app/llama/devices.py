@@ -16,7 +16,7 @@ from app.llama import library
 _KIND_BY_TYPE: dict[int, Kind] = {0: "cpu", 1: "gpu", 2: "igpu", 3: "accel", 4: "accel"}
 """`ggml_backend_dev_type`."""
 _SOFTWARE_RENDERERS = ("llvmpipe", "lavapipe", "swiftshader", "microsoft basic render")
-"""Words of drivers that render on the CPU; llama.cpp lists their devices as GPUs."""
+"""Words in the names of drivers that render on the CPU; llama.cpp lists their devices as GPUs."""
 _METAL_NAMES = ("MTL", "Metal")
 _SHARING_VENDORS = ("Apple", "Intel")
 """Vendors of GPUs that share RAM."""
@@ -25,8 +25,8 @@ _SHARING_VENDORS = ("Apple", "Intel")
 def devices(ram_available: int | None = None) -> tuple[Device, ...]:
     """Return every device of every backend, in llama.cpp's order.
 
-    Asking a GPU for its memory makes a context on it, which takes time and memory and aborts with some broken drivers;
-    `app.llama.child` asks in a child process.
+    Querying a GPU's memory creates a context on it, which takes time and memory and aborts with some broken drivers;
+    `app.llama.child` does it in a child process.
 
     Args:
         ram_available: Available RAM in bytes; None asks the system.
@@ -46,7 +46,7 @@ def graphics(*, software: bool = True) -> dict[str, int]:
 
 
 def fastest(kinds: Sequence[Kind] = ("gpu", "igpu", "cpu")) -> int | None:
-    """Return the native pointer of the first device of these kinds, in this order; None without devices."""
+    """Return the native pointer of the first device of these kinds, in this order, if any."""
     first: dict[Kind, int] = {}
     for handle in _each("dev"):
         first.setdefault(_kind_of(handle), handle)
@@ -66,7 +66,7 @@ def description(device: int) -> str:
 
 
 def set_threads(device: int, backend: int, n_threads: int) -> None:
-    """Set the threads of a CPU backend; others have no such setting."""
+    """Set the threads of a CPU backend; other backends have no such setting."""
     registry = library_call("ggml_backend_dev_backend_reg", device)
     address = registry and library_call("ggml_backend_reg_get_proc_address", registry, b"ggml_backend_set_n_threads")
     if address:
@@ -99,7 +99,7 @@ def parse_features(text: str) -> tuple[str, ...]:
 
 
 def describe(handle: int, ram_available: int | None = None) -> Device:
-    """Return a device with its free memory, as `devices` does."""
+    """Return a device with its free memory, like `devices`."""
     registry = library_call("ggml_backend_dev_backend_reg", handle)
     kind = _kind_of(handle)
     free, total = ctypes.c_size_t(0), ctypes.c_size_t(0)
@@ -124,7 +124,7 @@ def _kind_of(handle: int) -> Kind:
     about = description(handle)
     if any(word in about.lower() for word in _SOFTWARE_RENDERERS):
         return "software"
-    # llama.cpp lists every Metal device as a GPU with memory of its own.
+    # llama.cpp lists every Metal device as a GPU with its own memory.
     shares_memory = library_text("ggml_backend_dev_name", handle).startswith(_METAL_NAMES) and about.startswith(
         _SHARING_VENDORS
     )
@@ -163,7 +163,7 @@ def _each(kind: str) -> Iterator[int]:
 
 
 def library_text(name: str, *arguments: Any) -> str:
-    """Return the text that a function of the library returns; a null pointer is an empty text."""
+    """Return the text from a function of the library; a null pointer is an empty text."""
     raw = library_call(name, *arguments)
     return one_line(raw.decode("utf-8", errors="replace")) if raw else ""
 
@@ -181,11 +181,11 @@ def can_use_rpc() -> bool:
 def add_servers(addresses: Sequence[str]) -> None:
     """Add the devices of remote servers as RPC0, RPC1 and so on.
 
-    llama.cpp waits for a server without a limit, and aborts if one goes away: check it with `app.hardware.rpc` first,
-    and call this in a process that may die.
+    llama.cpp waits for a server without a limit, and aborts if a server disappears: check it with `app.hardware.rpc`
+    first, and call this in a process that may die.
 
     Args:
-        addresses: Such as "192.168.1.20:50052".
+        addresses: Addresses such as "192.168.1.20:50052".
 
     Raises:
         ModelLoadError: This llama.cpp has no RPC, or a server has no devices.
@@ -207,5 +207,5 @@ def add_servers(addresses: Sequence[str]) -> None:
 
 
 def report(ram_available: int | None) -> tuple[BuildInfo, tuple[Device, ...]]:
-    """Describe the build and its devices: the child's side of `app.llama.child.probe`."""
+    """Describe the build and its devices, in the child of `app.llama.child.probe`."""
     return build(), devices(ram_available)

@@ -1,7 +1,7 @@
 """Draft layers that read the target's hidden rows: MTP layers, EAGLE-3 heads and DFlash blocks.
 
 The functions come from llama.cpp's staging header `llama-ext.h`. They have C++ linkage, so they are looked up by their
-mangled names (Itanium and MSVC). A library that lacks one of them cannot draft this way.
+mangled names (Itanium and MSVC). A library that lacks one of them does not support these drafts.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from app.models.draft_kinds import LONGEST_BLOCK, HeadFacts
 
 _MTP_CONTEXT = 1
 _HEAD_BATCH = LONGEST_BLOCK
-"""Rows that an EAGLE-3 head or a block reads in one batch: llama.cpp reserves logits for each."""
+"""Largest batch of an EAGLE-3 head or a block in rows: llama.cpp reserves logits for each row."""
 _OUTPUT_ROWS_ONLY = frozenset({"mimo2", "qwen3next", "step35"})
-"""Architectures whose MTP layer computes hidden rows of outputs only; the others compute a row for every token."""
+"""Architectures whose MTP layer computes hidden rows only for outputs; the others compute a row for every token."""
 _POINTER, _BOOL, _INT, _UINT = ctypes.c_void_p, ctypes.c_bool, ctypes.c_int32, ctypes.c_uint32
 _FUNCTION_PROTOTYPES: dict[str, tuple[str, str, str, Any, list[Any]]] = {
     "set_nextn": ("llama_set_embeddings_nextn", "bb", "_N1", None, [_POINTER, _BOOL, _BOOL]),
@@ -39,7 +39,7 @@ _FUNCTION_PROTOTYPES: dict[str, tuple[str, str, str, Any, list[Any]]] = {
     "set_layer_input": ("llama_set_embeddings_layer_inp", "jb", "I_N", None, [_POINTER, _UINT, _BOOL]),
     "layer_input": ("llama_get_embeddings_layer_inp", "j", "I", _POINTER, [_POINTER, _UINT]),
 }
-"""Names, the codes of arguments after the context in both manglings, results and types of arguments; a result is an
+"""Names, codes of the arguments after the context in both manglings, result types and argument types; a result is an
 array of floats."""
 
 
@@ -70,17 +70,16 @@ def other_context(raw: Any, handle: Any, *, is_mtp: bool) -> Any:
 
 
 class HeadContext(Context):
-    """Own the context of draft layers; implements `app.engine.interfaces.HeadModel`.
+    """Owns the context of draft layers; implements `app.engine.interfaces.HeadModel`.
 
     Args:
-        kind: Kind of the layers.
         model: Model with the layers; the target itself for MTP layers in its file.
-        facts: Header of a file of their own; None for MTP layers in the target's file.
+        facts: Header of a separate file; None for MTP layers in the target's file.
         target: The target's context, which is set to output its hidden rows.
         params: Context size, batch size, threads and KV cache types.
 
     Raises:
-        ModelLoadError: llama.cpp could not make the context, or lacks a function for it.
+        ModelLoadError: llama.cpp could not create the context, or lacks a function for it.
     """
 
     def __init__(
@@ -92,7 +91,7 @@ class HeadContext(Context):
         self._mask = facts.mask_token if facts is not None else 0
         self._shares_memory = facts is not None and facts.shares_memory
         self._last = 0
-        """Position of the last token of the text, for layers that share the target's memory."""
+        """Position of the last token of the text, for layers that share the target's KV cache."""
         self.row_shift, self.at_once = (0, True) if kind.is_block else (1, False)
         self.longest = facts.longest if facts is not None else MAX_DRAFT
         self._first = facts.first_drafted if facts is not None else 0
@@ -100,14 +99,14 @@ class HeadContext(Context):
         self._has_confidence = facts is not None and facts.has_confidence
         self._block: Rows = np.empty((0, 0), np.float32)
         """A row for each drafted token of a DFlash2 or DSpark block: the candidates and their scores after each
-        candidate of the token before, or the confidence."""
+        candidate of the previous token, or the confidence."""
         self._candidate = 0
-        """Index of the candidate that was drafted last."""
+        """Index of the last drafted candidate."""
         self._functions = {name: symbol(name) for name in _FUNCTION_PROTOTYPES}
         super().__init__(model, params)
         self._offset = int(kind is Source.EAGLE3)
         """An EAGLE-3 head takes token i and row i - 1 at position i - 1."""
-        # Rows of MTP layers, and of heads for their next token, have the width of the output.
+        # Rows of MTP layers, and rows of heads for their next token, have the width of the output.
         self._width = width = int(native.llama_model_n_embd_out(model.handle))
         size = native.llama_model_n_embd_out if kind is Source.MTP else native.llama_model_n_embd
         self._row_width = int(size(target.model.handle)) * max(1, len(self._layers))
@@ -129,7 +128,7 @@ class HeadContext(Context):
     # app.engine.interfaces.HeadModel
 
     def compute_rows(self, is_on: bool) -> None:
-        # With these rows the target computes its last layer for every token, not for outputs alone.
+        # With these rows the target computes its last layer for every token instead of only the outputs.
         if self._kind is Source.MTP:
             self._functions["set_nextn"](self._target._open(), is_on, False)
 
@@ -140,7 +139,7 @@ class HeadContext(Context):
             addresses = [self._functions["layer_input"](handle, layer) for layer in self._layers]
         else:
             addresses = [self._functions["nextn"](handle)]
-        # A GPU is still computing the target's batch; the wait for it belongs to the target.
+        # A GPU may still be computing the target's batch; the wait for it belongs to the target.
         self._target.native_ns += time.perf_counter_ns() - started
         parts = [self._rows_at(address, n, self._row_width // len(addresses)) for address in addresses]
         return np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0]
@@ -153,7 +152,7 @@ class HeadContext(Context):
                 self._submit(self._last, tokens[-1:], 1, 1)
             return
         if min(tokens) < 0:
-            # The hidden rows know the picture; a token is needed beside each of them.
+            # The hidden rows contain the picture, but each needs a token beside it.
             tokens = [max(0, token) for token in tokens]
         if start < self._offset:
             # The first token has no row before it.
@@ -194,7 +193,7 @@ class HeadContext(Context):
             return int(candidates[self._candidate]), probability
         logits = self.logits(i + self._first)
         if self._has_confidence:
-            # It was trained to predict the acceptance.
+            # This output was trained to predict the acceptance.
             return int(logits.argmax()), float(np.nan_to_num(self._block[i, 0]))
         return most_probable(logits)
 
@@ -217,12 +216,12 @@ class HeadContext(Context):
             super().clear()
 
     def _submit(self, position: int, tokens: Sequence[int], n: int, n_outputs: int, *, with_rows: bool = True) -> None:
-        """Evaluate `n` tokens from a target position on; if `tokens` is empty, the rows alone are the input."""
+        """Evaluate `n` tokens from a target position; if `tokens` is empty, the rows alone are the input."""
         self.model.check_tokens(tokens)
         first = position - self._offset
         if first + n > self.n_ctx:
             raise DecodeError("The KV cache of the draft layers is full.")
-        # An EAGLE-3 head computes logits for every token, and llama.cpp takes the first ones for those of the outputs.
+        # An EAGLE-3 head computes logits for every token, and llama.cpp mistakes the first for those of the outputs.
         n_flagged = n if n_outputs and self._features is not None else n_outputs
         batch = self._head_batch.filled(first, tokens, n, n_flagged, with_rows=with_rows)
         self.n_past = first

@@ -1,7 +1,7 @@
-"""The place for the draft of a loaded target: check a draft, load it, and free it again.
+"""The draft of a loaded target: check it, load it, and free it again.
 
-A draft that is damaged, or that does not go with its target, is left out with a notice. Which drafts go with which
-targets is in `app.models.compatibility`, and where their layers must be in `app.hardware.fit.beside`.
+A damaged or incompatible draft is left out with a notice. `app.models.compatibility` decides which drafts are
+compatible, and `app.hardware.fit.beside` where their layers must be.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from app.settings.model_params import DRAFT_ANYWHERE, ModelParams
 from app.settings.placement import ALL_LAYERS
 
 Progress = Callable[[str, float], bool]
-"""Called with "target" or "draft" and the share loaded; False cancels."""
+"""Called with "target" or "draft" and the loaded share; False cancels."""
 
 
 def checked_pair(params: PairParams, on_progress: Progress, notices: list[str]) -> tuple[ModelFile | None, PairParams]:
-    """Try the files of a pair before they are loaded, and place draft layers that share tensors with the target.
+    """Try the files of a pair before loading, and place draft layers that share tensors with the target.
 
-    In place of a refused draft, the MTP layers of the target draft, if it has any.
+    If a draft is refused, the target's MTP layers replace it, if it has any.
 
     Returns:
-        The draft's file, and the parameters with the draft that is to be loaded.
+        The draft's file, and the parameters with the draft to load.
 
     Raises:
         DamagedFileError: llama.cpp does not survive the target.
@@ -73,7 +73,7 @@ def checked_pair(params: PairParams, on_progress: Progress, notices: list[str]) 
 def checked_file(
     path: Path, params: PairParams, on_progress: Progress, notices: list[str]
 ) -> tuple[ModelFile, PairParams]:
-    """Return the checked file of a draft, and the parameters with its place.
+    """Return the checked file of a draft, and the parameters with its placement.
 
     Raises:
         DamagedFileError: It cannot draft for the target.
@@ -91,7 +91,7 @@ def checked_file(
 
 
 def beside_target(params: PairParams, name: str, notices: list[str]) -> PairParams:
-    """Put draft layers on the devices of their target; add a notice if the settings name others."""
+    """Place draft layers on the devices of their target; add a notice if the settings name others."""
     placed, asked = (
         beside(params.draft_model, params.model, devices_of(params.model)),
         ModelParams.of(params.settings, "draft"),
@@ -116,17 +116,16 @@ def _try_layers(path: Path, params: PairParams, on_progress: Progress, name: str
 
 
 class DraftSlot:
-    """Own the draft of a loaded target: a draft model, or layers that read the target's hidden rows.
+    """Owns the draft of a loaded target: a draft model, or layers that read the target's hidden rows.
 
     Args:
         context: The target's context, with the target's model.
-        target: The target's cache.
         cancel: Stops a decode in the middle.
-        notices: Gets a notice for each draft that cannot be used.
+        notices: Receives a notice for each unusable draft.
 
     Attributes:
-        drafter: The source of drafts; None without a usable draft.
-        model: The draft's file as it is loaded; None without one, also for MTP layers in the target's file.
+        drafter: The source of drafts, if there is a usable draft.
+        model: The draft's file as loaded, if any; None for MTP layers in the target's file.
         context: The draft's native context.
     """
 
@@ -140,10 +139,10 @@ class DraftSlot:
         self.context: Context | None = None
 
     def load(self, file: ModelFile | None, params: PairParams, on_progress: Progress) -> PairParams:
-        """Load a draft, or the MTP layers of the target if `params` has them and the draft fails or there is none.
+        """Load a draft, or the target's MTP layers if `params` has them and there is no usable draft.
 
         Returns:
-            The parameters with the draft that is used.
+            The parameters with the loaded draft.
 
         Raises:
             Interrupted: `on_progress` returned False.
@@ -183,14 +182,14 @@ class DraftSlot:
         self.context = context = Context(draft, params.draft_context(self._target_context.n_ctx), self._cancel)
         reserve(context, params.draft_model, is_planned=bool(params.memory))
         n_vocab = min(target.n_vocab, draft.n_vocab)
-        # In place of a picture, the draft model reads line breaks.
+        # The draft model reads line breaks instead of a picture.
         has_others = n_vocab < target.n_vocab or self._target_context.pictures is not None
         known = replace_unknown(n_vocab, _line_break(draft)) if has_others else None
         self.drafter = ModelDrafter(TokenCache(context, known), n_vocab, is_end=target.is_end)
 
     def _attach(self, kind: Source, model: Model, facts: HeadFacts | None, params: PairParams) -> None:
         if facts is not None and facts.shares_memory:
-            # llama.cpp empties the KV cache that such layers share with the target.
+            # llama.cpp empties the KV cache that these layers share with the target.
             self._target.rollback(0)
         n_ctx, block_size = self._target_context.n_ctx, (facts.block_size if facts is not None else 0) or 1
         head = head_context(kind, model, facts, self._target_context, params.draft_context(n_ctx, block_size))

@@ -3,7 +3,7 @@
 A load with `no_alloc` lays out weights, KV cache and compute buffers, and logs the sizes of caches and buffers. It runs
 in a child process, because a model file or a driver may end the process.
 
-The sizes hold for the same share of the layers on each device. Only on several devices they are a little high: without
+The sizes hold for the same share of the layers on each device. On several devices they are slightly high: without
 memory, llama.cpp (`ggml_backend_sched_reserve_size`) forgets where norms belong and copies hidden rows twice, which is
 32 MiB with a width of 4,096.
 """
@@ -41,7 +41,7 @@ _IN_RAM = re.compile(r"^CPU|_Host$")
 
 
 def measure(need: ModelMemory, path: Path, model: ModelParams, context: ContextParams) -> ModelMemory:
-    """Return the memory of a load with llama.cpp's own figures for caches and buffers; unchanged if it gives none.
+    """Return the memory of a load with llama.cpp's own sizes of caches and buffers; unchanged if it reports none.
 
     Takes a quarter of a second and reads no weights.
     """
@@ -49,12 +49,12 @@ def measure(need: ModelMemory, path: Path, model: ModelParams, context: ContextP
         found = corrected(need, ask("llama.footprint.log_of_load", path, model, context))
     except (AppError, ChildError):
         return need
-    # The buffers of such a load have the copy.
+    # The buffers of this load include the copy.
     return replace(found, expert_copy=0) if found is not need and model.cpu_experts else found
 
 
 def corrected(need: ModelMemory, log: str) -> ModelMemory:
-    """Return an estimate with the sizes of llama.cpp's log; unchanged if a line is missing."""
+    """Return an estimate with the sizes in llama.cpp's log; unchanged if a line is missing."""
     caches = [float(size) for size in _CACHE_SIZE_LINE.findall(log)]
     buffers = [(name, float(size)) for name, size in _COMPUTE_BUFFER_LINE.findall(log)]
     if not caches or not buffers:
@@ -70,13 +70,13 @@ def corrected(need: ModelMemory, log: str) -> ModelMemory:
 
 
 def log_of_load(path: Path, model: ModelParams, context: ContextParams) -> str:
-    """Return llama.cpp's log of a load without memory, "" if it refuses; the child's side of `measure`."""
+    """Return llama.cpp's log of a load without memory, in the child of `measure`; "" if it refuses the file."""
     with library.captured_log() as log:
         return log() if load_nothing(path, model, context) else ""
 
 
 def try_load(path: Path) -> bool:
-    """Return whether llama.cpp loads a file; the child's side of `app.llama.child`."""
+    """Return whether llama.cpp loads a file, in the child of `app.llama.child`."""
     context = ContextParams(n_ctx=256, n_threads=1, n_threads_batch=1, n_snapshots=N_SNAPSHOTS)
     return load_nothing(path, ModelParams(devices=(CPU,)), context)
 
@@ -84,7 +84,7 @@ def try_load(path: Path) -> bool:
 def try_head(path: Path, pair: PairParams) -> bool:
     """Return whether llama.cpp creates the context of draft layers on their devices; `path` is the target's for MTP.
 
-    The child's side of `app.llama.child`.
+    Runs in the child of `app.llama.child`.
     """
     facts = head_facts(read_header(path, tensors=True, vocabulary=False))
     is_mtp = facts is None or facts.kind is Source.MTP
@@ -96,14 +96,14 @@ def try_head(path: Path, pair: PairParams) -> bool:
     context = native.llama_init_from_model(models[0], native_params(params)) if all(models) else None
     if not context:
         return False
-    # llama.cpp computes the Markov head of a DSpark block only in batches that are no longer than the block.
+    # llama.cpp computes the Markov head of a DSpark block only in batches up to the block's length.
     sizes = (params.n_batch, (facts.block_size if facts is not None else 0) or params.n_batch)
     contexts = (other_context(native_params(replace(params, n_batch=n)), context, is_mtp=is_mtp) for n in sizes)
     return all(native.llama_init_from_model(models[-1], one) for one in contexts)
 
 
 def load_nothing(path: Path, model: ModelParams, context: ContextParams) -> bool:
-    """Load a model and make its context without memory, in a process that does nothing else; free neither.
+    """Load a model and create its context without memory, in a process that does nothing else; free neither.
 
     Returns:
         Whether llama.cpp accepts both.

@@ -1,4 +1,4 @@
-"""Grammars in GBNF, as users send them, which llama.cpp reads."""
+"""Users' GBNF grammars, parsed by llama.cpp."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from app.llama.library import native
 from app.llama.model import Model
 
 _MAX_BYTES = 1 << 18
-"""Bytes of a grammar; llama.cpp limits its rules and repetitions."""
+"""Limit for a grammar; llama.cpp itself limits rules and repetitions."""
 _ROOT = b"root"
 _MAX_DEPTH = 300
-"""Brackets within each other; llama.cpp parses them by recursion and overflows the stack at some thousands."""
+"""Limit for nested brackets; llama.cpp parses them recursively and overflows the stack at some thousands."""
 _BRACKET_OR_LITERAL = re.compile(r'"(?:\\.|[^"\\])*"|\[(?:\\.|[^\]\\])*\]|#[^\n]*|[()]', re.DOTALL)
 _PARSE_ERROR = re.compile(r"error parsing grammar: (.*)")
 
 
 def _nesting(text: str) -> int:
-    """Return the most brackets within each other outside literals and sets of characters."""
+    """Return the deepest nesting of brackets outside literals and character sets."""
     depth = deepest = 0
     for part in _BRACKET_OR_LITERAL.finditer(text):
         depth = max(0, depth + {"(": 1, ")": -1}.get(part[0], 0))
@@ -38,10 +38,10 @@ def _nesting(text: str) -> int:
 
 
 class Grammar:
-    """Own one native grammar and its position in the text.
+    """Owns a native grammar and its position in the text.
 
-    llama.cpp aborts when it accepts a token that the grammar forbids, so `accept` is only for tokens that `allows`
-    allows. The text has a rule "root".
+    llama.cpp aborts when it accepts a forbidden token, so call `accept` only for tokens that `allows` allows. The text
+    has a rule "root".
 
     Raises:
         UsageError: llama.cpp cannot parse it.
@@ -100,7 +100,7 @@ class Grammar:
 
 
 def _parse_error(model: Model, data: bytes) -> str:
-    """Return why llama.cpp refuses a grammar, which it writes to file descriptor 2 and nowhere else."""
+    """Return why llama.cpp refuses a grammar; it writes the reason only to file descriptor 2."""
     with TemporaryFile() as file:
         saved = os.dup(2)
         try:

@@ -13,7 +13,7 @@ from pathlib import Path
 from app.core.paths import LIBRARY_VARIABLE
 
 _CPU_BUILD = re.compile(r"(?:lib)?(?:ggml(?:-base|-cpu[\w.-]*?)?|llama|mtmd)(?:[.\d]*)(?:\.so|\.dylib|\.dll)[\d.]*")
-"""Libraries of a CPU-only build; every other backend has a library beside them."""
+"""Libraries of a CPU-only build; every other backend adds a library."""
 _CPU_BACKEND_FILE = re.compile(r"(?:lib)?ggml-cpu")
 _GPU_LIBRARY = re.compile(r"(?:lib)?ggml-(cuda|hip|metal|vulkan)\b")
 _LIBRARY_VARIABLES = (LIBRARY_VARIABLE, "GGML_BACKEND_PATH")
@@ -21,9 +21,9 @@ _LIBRARY_VARIABLES = (LIBRARY_VARIABLE, "GGML_BACKEND_PATH")
 
 
 def is_cpu_only_build() -> bool:
-    """Return whether the installed build can use the CPU only, judged by its files.
+    """Return whether the installed build can use only the CPU, judging by its files.
 
-    False if the names of the libraries do not tell.
+    False if the names of the libraries do not show it.
     """
     if any(map(os.environ.get, _LIBRARY_VARIABLES)):
         return False
@@ -32,13 +32,13 @@ def is_cpu_only_build() -> bool:
 
 
 def gpu_backends() -> tuple[str, ...]:
-    """Return the GPU backends of the build, named as in builds.toml and judged by its files; ("cpu",) without any."""
+    """Return the GPU backends of the build by its files, named as in builds.toml, or ("cpu",)."""
     found = {match[1].replace("hip", "rocm") for file in _files() if (match := _GPU_LIBRARY.match(file.name))}
     return tuple(sorted(found)) or ("cpu",)
 
 
 def files_identity() -> str:
-    """Return an identity of the installed files, which changes when they are written again, on this computer."""
+    """Return an identity of the installed files on this computer, which changes when they are rewritten."""
     states = [f"{file} {status.st_size} {status.st_mtime_ns}" for file in sorted(_files()) for status in _status(file)]
     return _hash([*states, *_variables(), platform.node()])
 
@@ -47,7 +47,7 @@ def files_identity() -> str:
 def build_identity() -> str:
     """Return an identity of the build that stays when the same build is installed again.
 
-    A process keeps the first one: what is installed meanwhile is not what it measures.
+    A process keeps the first value: it does not measure a build installed later.
     """
     parts = [f"{file.name} {next((s.st_size for s in _status(file)), -1)}" for file in sorted(_files())]
     return _hash([*parts, *_variables()])

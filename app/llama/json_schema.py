@@ -1,7 +1,7 @@
-"""JSON schemas, as clients send them, as rules of llguidance's Lark grammars.
+"""Convert JSON schemas of clients to rules of llguidance's Lark grammars.
 
-llguidance does most of the work. This module rewrites what its users do not send to it: patterns of JavaScript and
-Python, null values, types such as "any". It also names the place of a keyword that cannot be enforced.
+llguidance does most of the work. This module rewrites what its other users do not send: patterns of JavaScript and
+Python, null values, types such as "any". It also names the place of an unsupported keyword.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _OTHER_KEYWORDS = frozenset(
         *("exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength", "minItems", "maxItems"),
         *("minProperties", "maxProperties", "uniqueItems", "minContains", "maxContains", "dependentRequired"),
         *("dependencies", "propertyNames", "unevaluatedItems", "unevaluatedProperties", "$dynamicRef", "$recursiveRef"),
-        # Notes, which restrict nothing
+        # Annotations, which restrict nothing
         *("title", "description", "$comment", "default", "example", "examples", "deprecated", "readOnly", "writeOnly"),
         *("contentEncoding", "contentMediaType", "contentSchema", "discriminator", "externalDocs"),
     )
 )
-"""Keywords without schemas in them. llguidance refuses those that it cannot enforce, but ignores misspelt ones."""
+"""Keywords without nested schemas. llguidance refuses what it cannot enforce, but ignores misspelled keywords."""
 _NAMED_SCHEMAS = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"))
 """Keywords with an object of schemas."""
 _LISTED_SCHEMAS = frozenset(("allOf", "anyOf", "oneOf", "prefixItems", "items"))
@@ -50,15 +50,15 @@ _SINGLE_SCHEMAS = frozenset(
 _STRUCTURAL_KEYWORDS = frozenset(("type", "properties"))
 """Keywords that are rarely the fault, although without them nothing is refused."""
 _NO_LIMITS: dict[str, Any] = {"uniqueItems": False, "propertyNames": {"type": "string"}, "nullable": False}
-"""Values of keywords that restrict nothing, which generators of schemas write."""
+"""Values of keywords that restrict nothing, written by schema generators."""
 _VALUE_KEYWORDS = frozenset(("const", "enum", "default", "examples"))
 _MAXIMUM_KEYWORDS = frozenset(("maxLength", "maxItems", "maxProperties"))
 _LOW_BOUNDS = frozenset(("minimum", "exclusiveMinimum"))
 _HIGH_BOUNDS = frozenset(("maximum", "exclusiveMaximum"))
 _LARGEST_NUMBER = 10**18
-"""Bounds beyond this value are ignored, such as those of 64-bit integers, which llguidance does not take."""
+"""Larger bounds are ignored, such as those of 64-bit integers, which llguidance refuses."""
 _SMALLEST_NUMBER = -(2.0**63)
-"""llguidance recurses without end for it."""
+"""llguidance recurses forever for this number."""
 _COMBINING_KEYWORDS = frozenset(("anyOf", "oneOf", "$ref", "if", "dependentSchemas"))
 _OPEN_KEYWORDS = _COMBINING_KEYWORDS | {
     "additionalProperties",
@@ -66,7 +66,7 @@ _OPEN_KEYWORDS = _COMBINING_KEYWORDS | {
     "unevaluatedProperties",
     "minProperties",
 }
-"""Keywords beside which an object without `additionalProperties` stays open."""
+"""Keywords with which an object without `additionalProperties` stays open."""
 
 
 def schema_rule(schema: Any, owner: str = "The JSON schema", *, strict: bool = False) -> str:
@@ -95,13 +95,13 @@ def schema_rule(schema: Any, owner: str = "The JSON schema", *, strict: bool = F
 
 @lru_cache(maxsize=1024)
 def warn_once(sentence: str) -> None:
-    """Log what a request asks for and does not get, once for all requests."""
+    """Log once what requests ask for and do not get."""
     log.warning(sentence)
 
 
 @lru_cache(maxsize=256)
 def _checked_rule(text: str, *, strict: bool) -> tuple[str, str]:
-    """Return the rule of a schema, and the first keyword in it that does not hold with the reason, if there is one."""
+    """Return the rule of a schema, and the first keyword that does not hold with the reason, if any."""
     root = json.loads(text)
     _check_depth(root, root, set(), 0)
     ignored: list[str] = []
@@ -142,7 +142,7 @@ def _refusal(schema: Mapping[str, Any], *, strict: bool) -> str:
 
 
 def _fault(root: Mapping[str, Any], reason: str, *, strict: bool) -> str:
-    """Return the keyword that is refused for a reason, with the place of its schema and the reason."""
+    """Return the keyword that is refused, with the place of its schema and the reason."""
     shared = {key: root[key] for key in ("$defs", "definitions") if key in root}
 
     def is_refused(node: Mapping[str, Any]) -> bool:
@@ -160,7 +160,7 @@ def _at(keyword: str, place: tuple[str, ...]) -> str:
 
 
 def _nodes(node: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
-    """Yield all objects in a schema with their places; those that are no schemas are never refused."""
+    """Yield all objects in a schema with their places; objects that are no schemas are never refused."""
     if isinstance(node, dict):
         yield place, node
     named = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
@@ -169,13 +169,13 @@ def _nodes(node: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, 
 
 
 def _check_depth(node: Any, root: Any, seen: set[str], depth: int) -> None:
-    """Refuse what llguidance would not survive; it follows each reference once, by recursion."""
+    """Refuse what llguidance would not survive; it follows each reference once, recursively."""
     if depth > _MAX_LEVELS:
         raise UsageError(_TOO_DEEP)
     if isinstance(node, dict) and isinstance(reference := node.get("$ref"), str) and reference not in seen:
         seen.add(reference)
         target, passed = _target(root, reference), {reference}
-        # llguidance follows references to nothing but each other for seconds.
+        # llguidance follows circular references for seconds.
         while isinstance(target, dict) and isinstance(other := target.get("$ref"), str):
             if other in passed:
                 raise UsageError(f'"$ref": no value is valid, because "{reference}" leads to itself only')
@@ -188,7 +188,7 @@ def _check_depth(node: Any, root: Any, seen: set[str], depth: int) -> None:
 
 
 def _target(root: Any, reference: str) -> Any:
-    """Return what a reference in the same document names; None if nothing."""
+    """Return the target of a reference in the same document, if it exists."""
     node = root
     for part in unquote(reference).partition("#")[2].split("/")[1:]:
         key = part.replace("~1", "/").replace("~0", "~")
@@ -211,10 +211,9 @@ def _prepared(schema: Mapping[str, Any], place: tuple[str, ...], ignored: list[s
     """Return a schema in llguidance's terms.
 
     Args:
-        schema: As a client sent it.
         place: Where it is in the document.
         ignored: Unknown keywords are appended.
-        closes: Whether objects with named properties have no others, unless they say so.
+        closes: Whether objects with named properties allow no others, unless they say so.
     """
 
     def prepared(value: Any, *names: Any) -> Any:

@@ -26,18 +26,18 @@ NUMBER: /-?[0-9]{1,15}(\.[0-9]{1,15})?/
 PLACEHOLDER_PATTERN = re.compile(r"(\$[A-Z]+)")
 LINE_BREAK = '"\\n"?'
 _LOOSE_SPACE = re.compile(r"([ \t]*\n\s*|(?<=[{}\[\],:]) +| +(?=[{}\[\],:]))")
-"""White space that a model may leave out or change: line breaks, and blanks beside the signs of JSON."""
+"""White space that a model may leave out or change: line breaks, and spaces beside the punctuation of JSON."""
 _JSON_LEXEMES = re.compile(r'[{}\[\],:]|"[^"]*"|[^{}\[\],:"]+')
 _REGEX_SPECIALS = re.compile(r"[\\.+*?()|\[\]{}^$/]")
 
 
 class LarkRules:
-    """Collect the rules of a grammar. A text becomes symbols: control tokens, literals, and optional white space.
+    """Collects the rules of a grammar. A text becomes symbols: control tokens, literals, and optional white space.
 
     Args:
-        controls: Tokens that no text contains, by their names.
-        ends: Those of them that end an answer.
-        splits_json: Whether the literals are the signs of JSON.
+        controls: Tokens that no text contains, by name.
+        ends: Control tokens that end an answer.
+        splits_json: Whether the literals are the punctuation of JSON.
     """
 
     def __init__(self, controls: Mapping[str, int], ends: frozenset[int], *, splits_json: bool) -> None:
@@ -50,7 +50,7 @@ class LarkRules:
         return "\n".join((*first, *self._rules)) + _LARK_TERMINALS
 
     def _control_token(self, besides: str = "") -> str:
-        """Return the symbol of any control token that does not end the answer; an empty text if there is none."""
+        """Return the symbol of any control token that does not end the answer, or an empty text."""
         tokens = sorted(token for token in {*self._controls.values()} - self._ends if besides != f"<[{token}]>")
         runs = [[token for _, token in run] for _, run in groupby(enumerate(tokens), lambda one: one[1] - one[0])]
         return f"<[{','.join(f'{run[0]}-{run[-1]}' for run in runs)}]>" if runs else ""
@@ -81,7 +81,7 @@ class LarkRules:
         return out
 
     def _literal(self, text: str) -> str:
-        """Return the symbol of a text; a call without marks begins as an answer in JSON does, so its lexemes do too."""
+        """Return the symbol of a text; a call without marks has the lexemes of a JSON answer."""
         parts = _JSON_LEXEMES.findall(text) if self._splits_json else [text]
         return " ".join(map(json.dumps, parts))
 
@@ -89,11 +89,11 @@ class LarkRules:
         return " ".join(self._symbols(text, **values))
 
     def _until(self, end: Sequence[str], limits: Any = None, owner: str = "", lark: str = "") -> str:
-        """Return the symbols of a text and of its end; the keywords of its schema or its own grammar may limit it."""
+        """Return the symbols of a text and its end; its schema's keywords or its own grammar may limit the text."""
         first, *after = dropwhile("WHITE?".__eq__, end)
         is_token = first[0] == "<"
         mark = "" if is_token else escaped(json.loads(first))
-        # A reader takes one line break for the format's own.
+        # A reader treats one line break as the format's own.
         has_break = end[0] == "WHITE?"
         if lark:
             if fault := lark_fault(lark):

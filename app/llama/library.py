@@ -23,20 +23,20 @@ from app.llama.start_check import check_start, import_failure
 
 _MISSING_LIBRARY = re.compile(r"(lib(?:cudart|cublasLt|cublas)\.so\.\d+)(?:[.\d]*): cannot open")
 _COMPILER_FILES = "libnvrtc.so.*"
-"""cuBLAS opens it by name when a kernel is compiled."""
+"""cuBLAS opens it by name when it compiles a kernel."""
 _WINDOWS_FILES = ("cudart64_*.dll", "nvrtc64_*_0.dll", "cublasLt64_*.dll", "cublas64_*.dll")
-"""Libraries in the order in which they depend on each other."""
+"""Libraries in the order of their dependencies."""
 _LIBRARY_SUBFOLDERS = ("*/lib", "*/bin", "*/bin/x86_64")
 _tried: set[tuple[str, ...]] = set()
 
 
 def _load_missing(error: str) -> bool:
-    """Load the libraries that an import of llama.cpp did not find; return whether another attempt can succeed.
+    """Load the libraries that importing llama.cpp did not find; return whether another attempt can succeed.
 
-    A library that is loaded already is found by its name, wherever its file is.
+    A loaded library is found by its name, wherever its file is.
     """
     if sys.platform == "win32":
-        # Its loader does not say which one is missing.
+        # The Windows loader does not say which library is missing.
         return "Could not find module" in error and _load(_WINDOWS_FILES)
     found = _MISSING_LIBRARY.search(error)
     return found is not None and _load((found[1], _COMPILER_FILES))
@@ -62,7 +62,7 @@ def _folders() -> list[Path]:
     return [folder for place in places for pattern in _LIBRARY_SUBFOLDERS for folder in place.glob(pattern)]
 
 
-# gdb attaches to the dying process and holds it for seconds otherwise.
+# Otherwise gdb attaches to the dying process and holds it for seconds.
 os.environ.setdefault("GGML_NO_BACKTRACE", "1")
 
 check_start()
@@ -76,12 +76,12 @@ while True:
     else:
         break
 
-__all__ = ["binding_version", "native"]  # what other modules import from here although it is imported itself
+__all__ = ["binding_version", "native"]  # # re-exported for other modules
 
 log = logging.getLogger("tandem.llama")
 log.addHandler(logging.NullHandler())
 
-# ggml.h's levels; the numbers in the binding's own comments are another version's.
+# ggml.h's levels; the numbers in the binding's own comments are from another version.
 _WARNING, _ERROR, _CONTINUED = 3, 4, 5
 _errors: deque[str] = deque(maxlen=32)
 _previous_level = 0
@@ -100,7 +100,7 @@ def _on_log(level: int, text: bytes, _: ctypes.c_void_p) -> None:
             _errors.append(line)
         log.log(logging.ERROR if level == _ERROR else logging.WARNING, "%s", line)
     except Exception:
-        return  # an exception has nowhere to go from a C callback
+        return  # # an exception cannot leave a C callback
 
 
 # Held for the life of the process: llama.cpp keeps the bare pointer.
@@ -109,7 +109,7 @@ log_callback = native.llama_log_callback(_on_log)
 
 @contextmanager
 def captured_log(install: Callable[..., None] = native.llama_log_set) -> Iterator[Callable[[], str]]:
-    """Give a function that returns the log, of all levels, since then; `install` sets the callback of a library."""
+    """Yield a function that returns the log of all levels since then; `install` sets a library's callback."""
     lines: list[bytes] = []
     callback = native.llama_log_callback(lambda level, text, _: lines.append(text))
     start()
@@ -124,7 +124,7 @@ OFFLOAD_VARIABLE = "GGML_OP_OFFLOAD_MIN_BATCH"
 
 
 def use_offload(min_batch: int | None) -> int | None:
-    """Set the op offload threshold before the backends start; None leaves it as it is.
+    """Set the op offload threshold before the backends start; None leaves it unchanged.
 
     Each backend reads the variable once, when it lists its devices.
 
@@ -144,13 +144,13 @@ def start() -> None:
     Raises:
         LibraryError: This llama.cpp has no backend.
     """
-    # The binding installs a callback that prints to standard error on import; this one replaces it.
+    # On import, the binding installs a callback that prints to stderr; this callback replaces it.
     native.llama_log_set(log_callback, ctypes.c_void_p(0))
     native.llama_backend_init()
     n_backends = function("ggml_backend_reg_count", ctypes.c_size_t, [])
     if n_backends():
         return
-    # Builds whose backends are separate files (GGML_BACKEND_DL) look for them beside the Python program only.
+    # Builds with separate backend files (GGML_BACKEND_DL) look for them only beside the Python program.
     folder = Path(cast("str", native._lib._name)).parent
     function("ggml_backend_load_all_from_path", None, [ctypes.c_char_p])(os.fsencode(folder))
     if not n_backends():
@@ -173,10 +173,10 @@ def last_errors(limit: int = 1) -> str:
 
 
 def function(name: str, result: Any, arguments: list[Any]) -> Any:
-    """Return a function of the library with its own prototype, in types of ctypes.
+    """Return a function of the library with its own prototype, in ctypes' types.
 
     Raises:
-        AttributeError: This release has none of that name.
+        AttributeError: This release has no such function.
     """
     for handle in _handles():
         try:

@@ -1,4 +1,4 @@
-"""Load model weights with one progress figure."""
+"""Load model weights with one progress value."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SPLIT_NONE = 0
 def place(raw: Any, params: ModelParams) -> tuple[Any, ...]:
     """Write the placement into a `llama_model_params`; return what must live until the model is freed.
 
-    Raises UsageError if a device is not known here: llama.cpp would follow the pointer.
+    Raises UsageError for an unknown device: llama.cpp would follow the pointer.
     """
     kept: list[Any] = []
     raw.n_gpu_layers = params.n_gpu_layers
@@ -44,7 +44,7 @@ def place(raw: Any, params: ModelParams) -> tuple[Any, ...]:
         raw.devices = ctypes.addressof(array)
         kept.append(array)
     if params.tensor_split:
-        # As many as llama.cpp copies, however many devices there are.
+        # llama.cpp copies this many, however many devices there are.
         shares = (ctypes.c_float * max(MAX_DEVICES, native.llama_max_devices()))(*params.tensor_split)
         raw.tensor_split = ctypes.cast(shares, ctypes.POINTER(ctypes.c_float))
         kept.append(shares)
@@ -64,7 +64,7 @@ class _Override(ctypes.Structure):
 def _overrides(params: ModelParams) -> ctypes.Array[_Override]:
     """Return the overrides with the buffer types of their devices, ended by an empty entry.
 
-    llama.cpp would abort the process on the first batch if a device held no layers of the model.
+    llama.cpp would abort the process in the first batch if a device held no layers of the model.
     """
     known = {name.lower(): handle for name, handle in graphics().items()}
     on_cpu = params.devices == (CPU,)
@@ -89,12 +89,12 @@ def _pointers(names: tuple[str, ...]) -> list[int] | None:
     if names:
         return find(names)
     hardware = graphics(software=False)
-    # By itself, llama.cpp would take a software renderer rather than the CPU.
+    # llama.cpp itself would prefer a software renderer to the CPU.
     return list(hardware.values()) if hardware != graphics() else None
 
 
 def find(names: tuple[str, ...]) -> list[int]:
-    """Return the pointers of devices in the order of their names, which ignore case; raise UsageError without one."""
+    """Return the pointers of devices by name, ignoring case. Raises UsageError for an unknown device."""
     known = graphics()
     by_name = {name.lower(): handle for name, handle in known.items()}
     missing = [name for name in names if name.lower() not in by_name]
@@ -116,7 +116,7 @@ def label(params: ModelParams) -> str:
 
 
 def kinds_of(params: ModelParams) -> tuple[str, ...]:
-    """Return descriptions of the devices, such as "NVIDIA GeForce RTX 4090"; "" for one that is missing."""
+    """Return descriptions of the devices, such as "NVIDIA GeForce RTX 4090"; "" for a missing device."""
     known = {name.lower(): handle for name, handle in graphics().items()}
     names = [name.lower() for name in params.devices or graphics(software=False)]
     return tuple(description(known[name]) if name in known else "" for name in names)
@@ -147,11 +147,11 @@ def load(path: Path, params: ModelParams, on_progress: Callable[[float], bool]) 
         nonlocal goes_on, failure
         try:
             if not share:
-                # The buffers are there, and nothing is written to them.
+                # The buffers exist, but nothing is written to them.
                 prefer_huge_pages()
             goes_on = on_progress(read + (1 - read) * share)
         except BaseException as error:
-            # C has no exceptions; this one is raised below.
+            # C has no exceptions, so this exception is raised below.
             goes_on, failure = False, error
         return goes_on
 
@@ -161,7 +161,7 @@ def load(path: Path, params: ModelParams, on_progress: Callable[[float], bool]) 
     handle = native.llama_model_load_from_file(os.fsencode(path), raw)
     if failure is not None:
         if handle:
-            # At the last call everything is there already.
+            # Everything is loaded at the last call.
             native.llama_model_free(handle)
         raise failure
     if handle:
@@ -173,13 +173,13 @@ def load(path: Path, params: ModelParams, on_progress: Callable[[float], bool]) 
 
 
 _LARGE_BYTES = 32 << 20
-"""Buffers from this size on are worth huge pages."""
+"""Smallest buffer for huge pages."""
 
 
 def prefer_huge_pages() -> None:
-    """Let Linux use pages of 2 MB where large buffers are written for the first time.
+    """Let Linux use pages of 2 MB for large buffers.
 
-    Every token reads all weights, and the CPU remembers where only so many pages are.
+    Every token reads all weights, and the CPU caches only a limited number of page addresses.
     """
     if sys.platform != "linux":
         return
@@ -196,16 +196,17 @@ _CHUNK_BYTES = 8 << 20
 
 
 def read_ahead(path: Path, on_progress: Callable[[float], bool]) -> bool:
-    """Read a model's files, given the first one, into the page cache; return False if `on_progress` stopped it.
+    """Read a model's files, given the first, into the page cache; return False if `on_progress` stopped it.
 
-    On Linux only. Files larger than the available memory are skipped: the system would drop their beginning again.
+    Works only on Linux. Files larger than the available memory are skipped: the system would drop their beginning
+    again.
     """
     files = parts_here(path)
     total, done = sum(map(_size, files)), 0
     if sys.platform != "linux" or total > psutil.virtual_memory().available:
         return True
     buffer = bytearray(_CHUNK_BYTES)
-    # llama.cpp reports a file that cannot be read.
+    # llama.cpp reports an unreadable file.
     with suppress(OSError):
         for file in files:
             if not (size := _size(file)):
@@ -241,7 +242,7 @@ def _size(file: Path) -> int:
 
 
 class PairProgress:
-    """Combine the progress of several models, given by their files, into one share of their bytes."""
+    """Combines the progress of several model files into one share of their bytes."""
 
     def __init__(self, on_progress: Callable[[str, float], bool], **models: Path | None) -> None:
         self._on_progress = on_progress
@@ -249,7 +250,7 @@ class PairProgress:
         self._shares = dict.fromkeys(self._n_bytes, 0.0)
 
     def __call__(self, what: str, share: float) -> bool:
-        """Report that this share of one model is loaded."""
+        """Report the loaded share of a model."""
         self._shares[what] = share
         done = sum(self._shares[name] * size for name, size in self._n_bytes.items())
         return self._on_progress(what, done / max(1, sum(self._n_bytes.values())))

@@ -24,11 +24,11 @@ _GRAMMAR_HEADER = '%llguidance {"no_forcing": true}\n'
 _PARSER_LIMITS = llguidance.LLParserLimits(step_lexer_fuel=2_000_000, step_max_items=500_000, verbose_errors=False)
 _SIMPLIFY_HINT = "Simplify the JSON schema or the tools."
 _CONTROL_PREFIX = b"\xff"
-"""Prefix that marks the name of a token that no text contains."""
+"""Prefix for the name of a token that no text contains."""
 _LARK_LITERALS = re.compile(r'//[^\n]*|"(?:\\.|[^"\\\n])*"|/(?:\\.|[^/\\\n])+/')
 _LARK_EXTENSIONS = re.compile(r"%(?:json|lark|llguidance|regex)")
 _MAX_LARK_LEVELS = 256
-"""More could overflow a stack of 1 MiB, if all were within each other."""
+"""Deeper nesting could overflow a stack of 1 MiB."""
 _vocabularies: WeakKeyDictionary[Model, Vocabulary] = WeakKeyDictionary()
 
 
@@ -37,7 +37,7 @@ class Vocabulary:
 
     Attributes:
         controls: Tokens that no text contains, each after its name.
-        ends: Those of them that end an answer.
+        ends: Control tokens that end an answer.
     """
 
     eos_token_id: int
@@ -59,22 +59,22 @@ class Vocabulary:
 
     @classmethod
     def of(cls, model: Model) -> Vocabulary:
-        """Return the vocabulary of a model; the first time takes a second for 150,000 tokens."""
+        """Return the vocabulary of a model; the first call takes a second for 150,000 tokens."""
         if model not in _vocabularies:
             _vocabularies[model] = cls(model)
         return _vocabularies[model]
 
 
 class Matcher:
-    """Own the position of an answer in a grammar in llguidance's Lark syntax. Looking at a draft never moves it.
+    """Owns the position of an answer in a grammar in llguidance's Lark syntax. Checking a draft never moves it.
 
     Args:
         model: Chooses the tokens.
         lark: The grammar.
-        lax: Whether the answer goes on without the grammar if it is too complex; otherwise that is an error.
+        lax: Whether the answer continues without the grammar if it is too complex; otherwise that is an error.
 
     Raises:
-        UsageError: llguidance refuses the grammar; also raised later, when a step is too complex.
+        UsageError: llguidance refuses the grammar, or later a step is too complex.
     """
 
     def __init__(self, model: Model, lark: str, *, lax: bool = False) -> None:
@@ -113,7 +113,7 @@ class Matcher:
         """Do nothing: Python frees the matcher."""
 
     def _is_free(self) -> bool:
-        """Return whether the grammar became too complex for an answer that may go on without it."""
+        """Return whether the grammar became too complex for an answer that may continue without it."""
         if not self._native.is_error():
             return False
         if not self._lax:
@@ -122,17 +122,17 @@ class Matcher:
 
 
 def refusal(lark: str) -> str:
-    """Return why llguidance refuses a grammar for any vocabulary; an empty text if it takes the grammar."""
+    """Return why llguidance refuses a grammar for any vocabulary, or an empty text."""
     matcher = _new_matcher(_byte_tokenizer(), lark)
     if matcher.is_error():
         return _reason(matcher)
-    # A schema that refers to nothing but itself has a grammar without any text.
+    # The grammar of a circular schema allows no text.
     matcher.compute_bitmask()
     return "no value is valid" if matcher.is_error() else ""
 
 
 def lark_fault(lark: str) -> str:
-    """Return why a client's grammar would harm llguidance, which reads it by recursion; an empty text if nothing."""
+    """Return why a client's grammar would crash llguidance, which reads it recursively, or an empty text."""
     structure = _LARK_LITERALS.sub("", lark)
     if (found := _LARK_EXTENSIONS.search(structure)) is not None:
         return f"{found[0]} is no part of Lark"
@@ -141,7 +141,7 @@ def lark_fault(lark: str) -> str:
 
 
 def takes(lark: str, text: str) -> bool:
-    """Return whether a client's grammar takes a whole text; a refused grammar takes any text."""
+    """Return whether a client's grammar allows a whole text; a refused grammar allows any text."""
     if lark_fault(lark):
         return True
     matcher, data = _new_matcher(_byte_tokenizer(), lark), list(text.encode())
@@ -154,7 +154,7 @@ def _new_matcher(tokenizer: llguidance.LLTokenizer, lark: str) -> llguidance.LLM
 
 def _reason(matcher: llguidance.LLMatcher) -> str:
     first, *more = matcher.get_error().splitlines() or [""]
-    # The parser of regular expressions quotes the expression first.
+    # The regular expression parser quotes the expression first.
     reason = next((line.removeprefix("error: ") for line in more if line.startswith("error: ")), first)
     return one_line(reason.rpartition("failed to compile JSON schema: ")[2]).rstrip(".") or "the reason is unknown"
 

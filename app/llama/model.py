@@ -22,7 +22,7 @@ from app.models.model_names import known_as
 from app.settings.model_params import ModelParams
 from app.settings.table import MAX_CONTEXT
 
-# llama_token_attr and, in the file, llama_token_type of the tokens that only special texts may become.
+# llama_token_attr and, in the file, llama_token_type of tokens that only special texts may become
 _SPECIAL_ATTRIBUTES = 1 << 0 | 1 << 3
 _USER_DEFINED = 1 << 4
 _SPECIAL_TYPES = (2, 3)
@@ -30,16 +30,16 @@ _WIDE_BAR = b"\xef\xbd\x9c"
 _NO_TOKEN = -1
 _PIECE_BYTES = 256
 _MAX_TEXT_BYTES = 1 << 26
-"""A megabyte takes most of a second, and llama.cpp counts in 32 bits."""
+"""Limit for a text; a megabyte takes most of a second, and llama.cpp counts in 32 bits."""
 
 
 class Model:
-    """Own one native model. Its contexts are freed before it; llama.cpp aborts in the other order.
+    """Owns a native model. Its contexts are freed before it; llama.cpp aborts in the other order.
 
     Args:
         file: From `open_model_file`; the first part of a split model.
         params: Placement of the layers.
-        on_progress: Called with the share loaded, 0 to 1; False cancels.
+        on_progress: Called with the loaded share, 0 to 1; False cancels.
 
     Attributes:
         on_cpu: Whether the CPU computes all layers.
@@ -47,8 +47,8 @@ class Model:
 
     Raises:
         ModelLoadError: llama.cpp refused it.
-        Interrupted: `on_progress` said False.
-        Exception: What `on_progress` raised.
+        Interrupted: `on_progress` returned False.
+        Exception: An exception of `on_progress`.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Model:
 
     @property
     def handle(self) -> Any:
-        """Return the native pointer, for this package only. Raises UsageError once the model was closed."""
+        """Return the native pointer, only for this package. Raises UsageError after `close`."""
         if self._handle is None:
             raise UsageError(f"{self.path.name} is not loaded any more.")
         return self._handle
@@ -105,7 +105,7 @@ class Model:
 
     @cached_property
     def quantization(self) -> str:
-        """llama.cpp's name of the file type, such as "Q4_K - Medium"."""
+        """Return llama.cpp's name of the file type, such as "Q4_K - Medium"."""
         name = native.llama_ftype_name(native.llama_model_ftype(self.handle))
         return name.decode() if name else "unknown"
 
@@ -116,8 +116,8 @@ class Model:
 
     @cached_property
     def n_ctx_train(self) -> int:
-        """Context length the model was trained for, in tokens; at most the longest that can be set."""
-        # llama.cpp returns lengths from 2^31 on as negative numbers.
+        """Return the context length of the training in tokens, at most the longest that can be set."""
+        # llama.cpp returns lengths from 2^31 as negative numbers.
         return min(int(native.llama_model_n_ctx_train(self.handle)) & 0xFFFFFFFF, MAX_CONTEXT)
 
     @cached_property
@@ -135,8 +135,8 @@ class Model:
 
     @property
     def native_vocab(self) -> Any:
-        """Return the native vocabulary, for this package only."""
-        # It belongs to the model: llama.cpp would read freed memory.
+        """Return the native vocabulary, only for this package."""
+        # The vocabulary belongs to the model: llama.cpp would read freed memory.
         if self._vocab_handle is None:
             raise UsageError(f"{self.path.name} is not loaded any more.")
         return self._vocab_handle
@@ -172,7 +172,7 @@ class Model:
         vocab = self.native_vocab
         ends = self._ends.get(token)
         if ends is None:
-            # Asked for every drafted token.
+            # Cached: called for every drafted token.
             ends = self._ends[token] = bool(native.llama_vocab_is_eog(vocab, token))
         return ends
 
@@ -193,7 +193,7 @@ class Model:
         """Return the tokens that steer the model, by the text that could forge them.
 
         These are special tokens, by the file or by llama.cpp, and user-defined tokens in the chat template. llama.cpp
-        is asked only about likely ones: a whole vocabulary takes a tenth of a second.
+        is asked only about likely tokens: a whole vocabulary takes a tenth of a second.
         """
         vocab, template = self.native_vocab, self.chat_template or ""
         types = self.header.token_types[: self.n_vocab]
@@ -213,7 +213,7 @@ class Model:
         return found
 
     def text_of(self, token: int) -> str:
-        """Return the vocabulary's text of a token, also of a special one."""
+        """Return the vocabulary's text of a token, even of a special token."""
         vocab = self.native_vocab
         self.check_tokens((token,))
         return bytes(native.llama_vocab_get_text(vocab, token)).decode("utf-8", errors="replace")
@@ -241,12 +241,12 @@ class Model:
 
         Args:
             text: Any text; lone surrogates become "?".
-            parse_special: Whether texts of special tokens become those tokens.
+            parse_special: Whether texts of special tokens become these tokens.
         """
         data = text.encode("utf-8", errors="replace")
         if len(data) > _MAX_TEXT_BYTES:
             raise UsageError(f"A text of {len(data):,} bytes is longer than any context.", "Shorten it.")
-        # SentencePiece, which reads without patterns, would put a space in front of each part.
+        # SentencePiece, which splits without patterns, would put a space before each part.
         if self.vocab.kind == "llama":
             return self._tokenize(data, parse_special=parse_special)
         out: list[int] = []
@@ -270,7 +270,7 @@ class Model:
         return tokens if not self.add_bos or self.bos is None or tokens[:1] == [self.bos] else [self.bos, *tokens]
 
     def detokenize(self, tokens: Sequence[int]) -> str:
-        """Return the text of tokens, with the texts of control tokens but not with a leading BOS."""
+        """Return the text of tokens, with the texts of control tokens but without a leading BOS."""
         self.check_tokens(tokens)
         given = (native.llama_token * len(tokens))(*tokens)
         size = _PIECE_BYTES
@@ -285,7 +285,7 @@ class Model:
         """Refuse ids outside the vocabulary.
 
         Raises:
-            UsageError: Naming the first wrong id.
+            UsageError: It names the first wrong id.
         """
         if tokens and not (min(tokens) >= 0 and max(tokens) < self.n_vocab):
             wrong = next(t for t in tokens if not 0 <= t < self.n_vocab)
@@ -303,9 +303,9 @@ _LONG_RUN = re.compile(rf"(?<!\S)\S{{{MAX_RUN + 1},}}|(?<!\s)\s{{{MAX_RUN + 1},}
 
 
 def tokenizer_parts(text: str, kept: Iterable[str]) -> Iterator[str]:
-    """Yield a text in parts that can be tokenized one by one, cut after words where possible; usually one part.
+    """Yield parts of a text for separate tokenization, cut after words where possible; usually one part.
 
-    Texts of control tokens are kept whole.
+    Texts of control tokens stay whole.
     """
     whole: re.Pattern[str] | None = None
     reach = begin = 0
@@ -325,5 +325,5 @@ def tokenizer_parts(text: str, kept: Iterable[str]) -> Iterator[str]:
 
 
 def _word_end(text: str, first: int, last: int) -> int:
-    """Return the last end of a word between two places; without one, `last`."""
+    """Return the last end of a word between two positions, or else `last`."""
     return next((at for at in range(last, first, -1) if text[at - 1].isalnum() and not text[at].isalnum()), last)

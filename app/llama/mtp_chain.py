@@ -18,7 +18,7 @@ from app.llama.params import ContextParams
 from app.models.draft_kinds import HeadFacts
 
 _MOST_BEHIND = 64
-"""Most tokens that the later heads may be behind the first one."""
+"""Largest number of tokens that the later heads may be behind the first head."""
 
 
 def head_context(
@@ -31,18 +31,18 @@ def head_context(
 
 
 class MtpChain(HeadContext):
-    """Own the context of several MTP layers.
+    """Owns the context of several MTP layers.
 
-    Each head has keys and values of its own; llama.cpp evaluates a batch with the head that is set. The first head
-    evaluates tokens when they are read. The others wait until they draft, and then evaluate the tokens they have not
-    read and the drafted ones in one batch: a step takes one batch per drafted token. Before each batch the KV cache is
-    cut to what its head has read. Tokens are written to the same cells again, so other heads keep theirs.
+    Each head has its own keys and values; llama.cpp evaluates a batch with the selected head. The first head evaluates
+    tokens when they are read. The others wait until they draft, and then evaluate their missing tokens and the drafted
+    tokens in one batch: a step takes one batch per drafted token. Before each batch the KV cache is cut to what its
+    head has read. Tokens are written to the same cells again, so other heads keep theirs.
     """
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self._tokens: list[int] = []
-        """The newest tokens, drafted ones too, from the first that some head has not read."""
+        """The newest tokens, including drafted tokens, from the first that some head has not read."""
         self._token_rows: Rows = np.empty((0, 0), np.float32)
         self._end = self._n_text = 0
         """Position after these tokens, and position after the last token that is not drafted."""
@@ -93,7 +93,7 @@ class MtpChain(HeadContext):
         self._end = start + len(tokens)
 
     def _evaluate_head(self, head: int, end: int, n_outputs: int) -> None:
-        """Let a head evaluate the tokens before `end` that it has not read."""
+        """Let a head evaluate the missing tokens before `end`."""
         start, first = self._n_read[head], self._end - len(self._tokens)
         if start == end:
             return

@@ -16,7 +16,7 @@ _FAILURE_SIGNS = re.compile(
     r"(failed|unable) to allocate|cudaMalloc failed|(out of|insufficient) memory|OutOf(Device|Host)Memory|bad_alloc",
     re.IGNORECASE,
 )
-# The name of a buffer type begins with its device's: "CUDA0", "MTL0_Private"; those of RAM are others.
+# The name of a buffer type begins with its device's: "CUDA0", "MTL0_Private"; types in RAM have other names.
 _FAILED_BUFFER_LINE = re.compile(r"(?:failed|unable) to allocate (\w+) buffer")
 _NO_DEVICE = ("output", "compute", "host", "graph", "metal")
 _OF_DEVICE = re.compile("_(Split|Private|Mapped)$")
@@ -34,7 +34,7 @@ def scarce_device(log: str) -> str | None:
 
 
 def no_memory(device: str, what: str) -> NoMemoryError:
-    """Return the error for a model or context that did not fit into a device of `scarce_device`."""
+    """Return the error for a model or context that did not fit into a device from `scarce_device`."""
     where = {"": "There is", CPU: "There is"}.get(device, f"On {device} there is")
     kind = "RAM" if device == CPU else "memory"
     return NoMemoryError(
@@ -45,7 +45,7 @@ def no_memory(device: str, what: str) -> NoMemoryError:
 
 
 def load_error(what: str, failure: str, fix: str) -> ModelLoadError:
-    """Return why llama.cpp could not load a model or make a context; `what` names it in an error of memory."""
+    """Return why llama.cpp could not load a model or create a context; `what` names it in a memory error."""
     if (device := scarce_device(library.last_errors(_MAX_LOG_LINES))) is not None:
         return no_memory(device, what)
     return ModelLoadError(f"{failure}: {one_line(library.last_errors()) or 'no reason was given'}.", fix)

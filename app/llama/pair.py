@@ -1,4 +1,4 @@
-"""Load a target and its draft model and let them share settings, threads and measurements."""
+"""Load a target and its draft model, which share settings, threads and measurements."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from app.models.pair_info import DeviceMemory, PairInfo, rounding
 from app.models.pair_summary import without_draft
 
 MEASURING_NS = 4_000_000_000
-"""Time limit of the first measurement; a slow target takes longer. The rest is learned while answering."""
+"""Time limit of the first measurement; a slow target takes longer. The rest is learned during answers."""
 _SPARED_RECHECKS = 3
 """Rechecks that a careful measurement replaces."""
 _MEASURED_TEXT = (
@@ -59,34 +59,32 @@ _MEASURED_TEXT = (
 
 
 class NativePair:
-    """Own a target, perhaps with a draft model, ready to answer. Close it to free both models.
+    """Owns a target, perhaps with a draft model, ready to answer. Close it to free both models.
 
-    A draft that is damaged or cannot be loaded is left out, with a notice.
+    A draft that is damaged or cannot be loaded is left out with a notice.
 
     Args:
-        params: What to load.
         cancel: Stops a decode in the middle.
-        on_progress: Called with "target" or "draft" and the share loaded; False cancels.
+        on_progress: Called with "target" or "draft" and the loaded share; False cancels.
         others: Returns the CPU seconds of other programs so far.
 
     Attributes:
         info: The pair as values.
         notices: Notices for the user from loading.
-        idle_s: Seconds without a command after which the pair is freed; None for never.
+        idle_s: Seconds without a command after which the pair is freed, if limited.
         model: The target's weights and vocabulary.
         prompts: Renders conversations for the target.
         target: The target's cache.
-        draft: The draft, or the place for one.
-        threads: The CPU threads that compute.
+        draft: The slot of the draft, which may be empty.
         index: Index of the conversation for n-gram drafting; the next turn adds only new tokens.
-        memory: Learned statistics of the pair; None before the first measurement.
-        pictures: Encoder of pictures; None if the pair reads none.
+        memory: Learned statistics of the pair, once it was measured.
+        pictures: Encoder of pictures, if the pair reads pictures.
         save_error: Last error while writing measurements, if any.
 
     Raises:
         ModelFileError: A file is missing or is no model.
         ModelLoadError: The target could not be loaded.
-        Interrupted: `on_progress` said False.
+        Interrupted: `on_progress` returned False.
     """
 
     def __init__(
@@ -103,10 +101,10 @@ class NativePair:
         self.idle_s = None if minutes is None else minutes * 60.0
         self.save_error: OSError | None = None
         self._measurement: Measurement | None = None
-        """A measurement that was interrupted."""
+        """An interrupted measurement, if any."""
         self._params = self._planned = params
         self.threads = CpuThreads(params, self._compute_with, others)
-        # Both files are checked before either is loaded, so that a wrong one is reported at once.
+        # Both files are checked before either is loaded, so that a wrong file is reported immediately.
         on_progress = PairProgress(on_progress, target=params.target, draft=params.draft, projector=params.projector)
         target_file = open_model_file(params.target)
         if (facts := head_facts(target_file.header)) is not None:
@@ -146,7 +144,7 @@ class NativePair:
 
     @property
     def drafter(self) -> DraftSource | None:
-        """Return the draft model, or draft layers that read the target's hidden rows; None without usable ones."""
+        """Return the draft model or draft layers, if there are usable ones."""
         return self.draft.drafter
 
     def _describe(self, memory: tuple[DeviceMemory, ...]) -> PairInfo:
@@ -182,7 +180,7 @@ class NativePair:
         self._adopt(replace(self._params, draft=None, model=replace(self._params.model, load_mtp=False)))
 
     def _adopt(self, params: PairParams) -> None:
-        """Use the parameters of another draft, with what was measured for it."""
+        """Use the parameters of another draft with its measurements."""
         self._use(params)
         # The estimate included the first draft.
         self.info = self._describe(())
@@ -190,11 +188,11 @@ class NativePair:
         self._measurement = None
 
     def use_draft(self, path: Path | None, on_progress: Progress) -> None:
-        """Replace the draft; add a notice if the new one cannot be used.
+        """Replace the draft; add a notice if the new draft cannot be used.
 
         Args:
             path: Its file; None for the target's MTP layer, if that was loaded.
-            on_progress: Called with "draft" and the share loaded; False cancels.
+            on_progress: Called with "draft" and the loaded share; False cancels.
 
         Raises:
             ModelFileError: The file is missing or is no model.
@@ -216,9 +214,9 @@ class NativePair:
     def measure_costs(
         self, cancelled: Cancelled, *, budget_ns: int | None = None, passes: int = 1
     ) -> Generator[float, None, None]:
-        """Measure the cost curves within the time limit; clears both caches.
+        """Measure the cost curves within the time limit; clear both caches.
 
-        Without a `budget_ns`, a measurement that was interrupted continues.
+        Without a `budget_ns`, an interrupted measurement continues.
         """
         measurement = self._measurement
         if measurement is None or budget_ns is not None:
@@ -245,7 +243,7 @@ class NativePair:
     def remeasure_costs(
         self, cancelled: Cancelled, *, budget_ns: int, passes: int
     ) -> Generator[float, None, CostModel]:
-        """Measure the costs carefully and save them and the acceptance; answers do not measure again soon."""
+        """Measure the costs carefully and save them with the acceptance; the next answers do not measure again."""
         yield from self.measure_costs(cancelled, budget_ns=budget_ns, passes=passes)
         assert self.memory is not None
         self.memory.gain, self.memory.n_rechecks = None, _SPARED_RECHECKS
@@ -290,11 +288,11 @@ class NativePair:
             self.save_error = error or self.save_error
 
     def prepare_caches(self, prompt: Sequence[int], conversation: str) -> None:
-        """Restore the caches that share most of a prompt; see `app.engine.prompt_cache`."""
+        """Restore the caches that share most with a prompt; see `app.engine.prompt_cache`."""
         self._prompt_cache.prepare(self.target, self.draft.cache, prompt, conversation)
 
     def lend_caches(self) -> AbstractContextManager[None]:
-        """Give the caches to other work, and restore them after it."""
+        """Lend the caches to other work, and restore them after it."""
         return self._prompt_cache.lend(self.target, self.draft.cache)
 
     def store_states(self) -> None:
@@ -308,7 +306,7 @@ class NativePair:
     def call_guidance(
         self, tools: Sequence[Mapping[str, Any]], guidance: Guidance, *, must_call: bool, one_call: bool = False
     ) -> Guidance:
-        """Return a grammar of calls of tools; see `app.llama.call_grammar.call_guidance`."""
+        """Return a grammar of tool calls; see `app.llama.call_grammar.call_guidance`."""
         form = self.prompts.call_format
         return call_guidance(self.model, form, tools, guidance, must_call=must_call, one_call=one_call)
 
@@ -316,12 +314,12 @@ class NativePair:
         return SamplerChain(self._context, params, guidance)
 
     def tokenize(self, text: str, *, parse_special: bool = False, add_special: bool = False) -> Sequence[int]:
-        """Return the tokens of a text; `add_special` puts BOS in front, if the model expects it."""
+        """Return the tokens of a text; `add_special` prepends BOS if the model expects it."""
         tokens = self.model.tokenize(text, parse_special=parse_special)
         return self.model.with_bos(tokens) if add_special else tokens
 
     def token_text(self, token: int) -> bytes:
-        """Return the bytes of a token; of a control token its text."""
+        """Return the bytes of a token, or the text of a control token."""
         return self.model.piece(token) or self.model.text_of(token).encode()
 
     def close(self) -> None:

@@ -25,7 +25,7 @@ def describe(
     projector: str | None,
     memory: tuple[DeviceMemory, ...],
 ) -> PairInfo:
-    """Return a loaded pair as values; `model` and `cache` are the target's, `projector` is the name of a file."""
+    """Return a loaded pair as values; `model` and `cache` are the target's, `projector` is a file name."""
     on_target, on_draft = label(params.model), label(params.draft_model)
     n_rollback, n_ctx = cache.n_rollback, cache.n_ctx
     kind, info = draft.drafter.kind if draft.drafter is not None else None, _info(model)

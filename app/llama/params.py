@@ -1,6 +1,6 @@
 """Parameters of models, contexts and pairs.
 
-llama.cpp would abort on some values: `app.settings.table` bounds each of them, and combinations are checked here.
+llama.cpp would abort on some values: `app.settings.table` bounds each value, and this module checks combinations.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from app.settings.placement import needs_flash_attention
 
 FLASH_ATTENTION = {"auto": -1, "off": 0, "on": 1}
 CPU_LABEL = "CPU"
-"""Device label when the CPU computes all layers."""
+"""Device label if the CPU computes all layers."""
 MAX_DEVICES = 16
-"""LLAMA_MAX_DEVICES; llama.cpp reads as many shares, whatever it is given."""
+"""LLAMA_MAX_DEVICES; llama.cpp always reads this many shares."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +30,14 @@ class ContextParams:
     """Parameters of a context.
 
     Attributes:
-        n_ctx: Tokens the KV cache holds.
+        n_ctx: Tokens in the KV cache.
         n_threads: CPU threads for single tokens.
         n_threads_batch: CPU threads for batches.
-        n_batch: Most tokens in one decode.
-        n_outputs: Most logits rows in one decode. llama.cpp reserves n_outputs x n_vocab floats for them.
-        kv_type: A key of `app.settings.placement.KV_TYPES`, for keys and values alike.
-        n_snapshots: Earlier states of a recurrent model to keep, so that as many tokens can be rolled back.
-        settings: Settings that are the same for both models.
+        n_batch: Largest number of tokens in a decode.
+        n_outputs: Largest number of logits rows in a decode. llama.cpp reserves n_outputs x n_vocab floats.
+        kv_type: A key of `app.settings.placement.KV_TYPES`, for keys and values.
+        n_snapshots: Earlier states of a recurrent model, so that as many tokens can be rolled back.
+        settings: Settings shared by both models.
     """
 
     n_ctx: int
@@ -56,7 +56,7 @@ class ContextParams:
 
     @property
     def swa_full(self) -> bool:
-        """Return whether layers with a sliding window keep the whole context, not their window and one batch."""
+        """Return whether layers with a sliding window cache the whole context instead of their window and one batch."""
         return self.settings["model.swa_full"] != "off"
 
     @property
@@ -68,27 +68,24 @@ class ContextParams:
 
 @dataclass(frozen=True, slots=True)
 class PairParams:
-    """A pair to load: its files, its settings, and what was planned for this machine.
+    """A pair to load: its files, its settings, and its plan for this machine.
 
     Attributes:
-        target: GGUF file.
-        draft: GGUF file, or None for no draft.
         n_threads: CPU threads, for single tokens and drafts.
         settings: Settings of the pair; a plan may change some of them.
-        model: Place of the target's weights.
-        draft_model: Place of the draft's weights, which are never split.
+        model: Placement of the target's weights.
+        draft_model: Placement of the draft's weights, which are never split.
         memory_dir: Folder for learned statistics; None saves nothing.
         rpc: Addresses of servers of remote devices; only in a process that may die.
-        n_threads_batch: CPU threads for prompts; None takes `n_threads`. Both models use the same numbers, because
+        n_threads_batch: CPU threads for prompts; by default `n_threads`. Both models use the same numbers, because
             llama.cpp creates its threads again when the number changes.
         notices: Notices about these settings.
         memory: Estimated memory of both models on each device; () without an estimate.
         n_ctx_room: Longest context that fits into memory; 0 without an estimate.
-        tuned: Settings of the placement that was measured to be the fastest here.
-        n_ctx_auto: Context that is used if the settings leave it open; None is `DEFAULT_CONTEXT`, or longer where
-            that costs little.
-        preferred_ctx: Context up to which an open one may cost more memory.
-        projector: GGUF file that encodes pictures for the target; None reads no pictures.
+        tuned: Settings of the fastest placement measured on this machine.
+        n_ctx_auto: Context if the settings leave it open; None is `DEFAULT_CONTEXT`, or longer if that costs little.
+        preferred_ctx: Context up to which an open context may cost more memory.
+        projector: GGUF file that encodes pictures for the target, if any.
     """
 
     target: Path
@@ -110,7 +107,7 @@ class PairParams:
 
     @classmethod
     def of(cls, settings: Resolved, target: Path = Path(), draft: Path | None = None) -> PairParams:
-        """Return a pair with its settings, before anything is planned. Raises UsageError if they contradict."""
+        """Return a pair with its settings, before any planning. Raises UsageError if they contradict."""
         params = cls(
             target,
             draft,
@@ -133,7 +130,7 @@ class PairParams:
 
     @property
     def n_ctx(self) -> int | None:
-        """Return the context in tokens for both models; None if the settings leave it open."""
+        """Return the context in tokens for both models, if the settings have it."""
         return self.settings.number("model.ctx")
 
     @property
@@ -159,9 +156,9 @@ class PairParams:
     def target_context(self, n_ctx_train: int) -> ContextParams:
         """Return the target's context parameters for its trained context length."""
         asked = self.n_ctx or self.n_ctx_auto or DEFAULT_CONTEXT
-        # llama.cpp rounds up too; batches may then be as wide.
+        # llama.cpp rounds up too, and batches may then be as large.
         n_ctx = min(round_up(asked), longest_trained(n_ctx_train))
-        # Snapshots cost every token a little, which n-gram drafting alone seldom gains.
+        # Snapshots make every token slightly slower; n-gram drafting alone seldom compensates for that.
         n_snapshots = N_SNAPSHOTS if self.draft is not None or self.model.load_mtp else 0
         return self._context(n_ctx, MAX_BATCH, self.kv_type, n_snapshots)
 

@@ -1,4 +1,4 @@
-"""Pictures in libmtmd: bitmaps, and the chunks of text and of rows that a projector makes of them."""
+"""Pictures in libmtmd: bitmaps, and a projector's chunks of text and rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ except (ImportError, OSError, RuntimeError, AttributeError) as error:
 
 mtmd: Any = llama_cpp.mtmd_cpp
 _N_SECTIONS = 4
-"""Positions of a row with M-RoPE."""
+"""Positions per row with M-RoPE."""
 _MARKER: bytes = mtmd.mtmd_default_marker()
 
 
@@ -34,7 +34,7 @@ Layout = tuple[tuple[int, ...] | PictureSlice, ...]
 
 
 class Chunks:
-    """Own the native chunks of a bitmap. Raises DecodeError if libmtmd refuses it; `name` is that of the picture."""
+    """Owns the native chunks of a bitmap. Raises DecodeError if libmtmd refuses it; `name` is the picture's."""
 
     def __init__(self, projector: Any, lent: Any, name: str = "A picture") -> None:
         self._projector = projector
@@ -51,7 +51,7 @@ class Chunks:
 
     @property
     def slices(self) -> list[Any]:
-        """Return the native chunks that are encoded."""
+        """Return the native chunks with pictures."""
         return [chunk for chunk in self._all if not _is_text(chunk)]
 
     @property
@@ -79,7 +79,7 @@ class Chunks:
         return np.stack([t, y, x, z])
 
     def close(self) -> None:
-        """Free them. A second call does nothing."""
+        """Free the chunks. A second call does nothing."""
         handle, self._handle, self._all = self._handle, None, []
         if handle:
             mtmd.mtmd_input_chunks_free(handle)
@@ -91,7 +91,7 @@ def _is_text(chunk: Any) -> bool:
 
 @contextmanager
 def bitmap(width: int, height: int, rgb: NDArray[np.uint8] | None = None) -> Iterator[Any]:
-    """Lend a bitmap of these pixels, shape (height, width, 3); without them, its chunks have the same layout."""
+    """Lend a bitmap of these pixels, shape (height, width, 3); without pixels, its chunks have the same layout."""
     data = rgb.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8)) if rgb is not None else None
     handle = mtmd.mtmd_bitmap_init(width, height, data)
     try:

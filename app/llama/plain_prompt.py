@@ -1,4 +1,4 @@
-"""Tokens of prompts without a chat template: text, token ids, or code with a gap to fill in."""
+"""Tokens of prompts without a chat template: text, token ids, or code with a gap to fill."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.llama.library import native
 from app.llama.model import Model
 
 _CODE_TOKENS = 2048
-"""Most tokens of the code around a gap, as llama-server's default batch size limits them."""
+"""Limit for the code around a gap in tokens, like llama-server's default batch size."""
 _PREFIX_SHARE = 0.75
 """Share of that code before the gap."""
 _ANSWER_SHARE = 0.125
@@ -22,10 +22,10 @@ _SNIPPET_HEADING = "\n\n--- snippet ---\n\n"
 
 
 def plain_tokens(model: Model, prompt: PlainPrompt, n_ctx: int) -> tuple[int, ...]:
-    """Return the tokens of a prompt, with BOS in front where the model expects it.
+    """Return the tokens of a prompt, with BOS first if the model expects it.
 
     Raises:
-        UsageError: It has a token outside the vocabulary, or the model cannot fill in gaps.
+        UsageError: It has a token outside the vocabulary, or the model cannot fill gaps.
     """
     if isinstance(prompt, Infill):
         return tuple(_infill(model, prompt, n_ctx))
@@ -40,7 +40,7 @@ def plain_tokens(model: Model, prompt: PlainPrompt, n_ctx: int) -> tuple[int, ..
 
 @dataclass(frozen=True, slots=True)
 class _Marks:
-    """Tokens of a vocabulary that fills in gaps; None for missing ones."""
+    """Tokens of a vocabulary for filling gaps; None for missing tokens."""
 
     prefix: int
     suffix: int
@@ -61,7 +61,7 @@ def _marks(model: Model) -> _Marks:
 
 
 def _infill(model: Model, gap: Infill, n_ctx: int) -> list[int]:
-    """Return the prompt in the order of llama-server: other files, then prefix, suffix and middle."""
+    """Return the prompt in llama-server's order: other files, then prefix, suffix and middle."""
     marks = _marks(model)
 
     def text(value: str) -> list[int]:

@@ -1,4 +1,4 @@
-"""Projector: encode pictures into rows that a target reads in place of tokens, with llama.cpp's libmtmd."""
+"""Projector: encode pictures into rows that a target reads instead of tokens, with llama.cpp's libmtmd."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from app.llama.picture_chunks import Chunks, Layout, bitmap, mtmd
 from app.llama.stored_measurements import fingerprint
 
 _NODES_PER_CHECK = 16
-"""Nodes of the graph between two looks at the cancel flag, each a call into Python; measured to cost nothing."""
+"""Graph nodes between two checks of the cancel flag, each a call into Python; measured to cost nothing."""
 _ROWS_BYTES = 256 << 20
-"""Memory for the rows of pictures that were encoded last."""
+"""Memory for the rows of the last encoded pictures."""
 _ASKED_BYTES = 64 << 20
-"""Bytes of files that are known beside those of the last prompt."""
+"""Bytes of earlier prompts' picture files that stay known."""
 LARGEST_SIDE = 2048
-"""Pixels of a picture that takes as many rows as any."""
+"""Side in pixels of a picture with the largest number of rows."""
 _MOST_LAYOUTS = 64
-"""Sizes of pictures whose layout is kept."""
+"""Number of picture sizes whose layout is cached."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,8 @@ class ProjectorParams:
     Attributes:
         device: llama.cpp's pointer to the device; None for the CPU.
         flash_attention: "auto", "on" or "off".
-        n_batch: Most rows of a picture that must be in one batch.
-        warmup: Whether to reserve memory for a usual picture; it decides too whether flash attention can be used.
+        n_batch: Largest number of rows of a picture that must be in one batch.
+        warmup: Whether to reserve memory for a usual picture; this also decides whether flash attention can be used.
     """
 
     device: int | None
@@ -56,15 +56,15 @@ class ProjectorParams:
 
 
 class Projector:
-    """Own a projector for one target; implements `app.llama.batch.PictureEncoder`. It belongs to the target's thread.
+    """Owns a projector for one target; implements `app.llama.batch.PictureEncoder`. It belongs to the target's thread.
 
     Args:
         path: GGUF file that survived a trial in a child process: llama.cpp aborts on many faults.
-        target: Native handle of the target, which stays loaded at least as long.
-        target_name: What errors call it.
+        target: Native handle of the target, which must stay loaded as long.
+        target_name: Name for errors.
         params: Device, threads and limits.
-        cancelled: Asked while a picture is encoded; True stops it.
-        on_progress: Called with the share loaded; False cancels.
+        cancelled: Polled while a picture is encoded; True stops it.
+        on_progress: Called with the loaded share; False cancels.
 
     Raises:
         ModelLoadError: It cannot be loaded, or is for another target.
@@ -89,11 +89,11 @@ class Projector:
         self._width = int(native.llama_model_n_embd_inp(target))
         self._layouts: dict[tuple[int, int], Layout] = {}
         self._asked: OrderedDict[tuple[int, ...], tuple[PictureData, int, PictureSlice]] = OrderedDict()
-        """Slices of the pictures of the last prompts, by their first ids; the number counts the slices before."""
+        """Slices of the pictures of the last prompts, by their first ids; the number counts earlier slices."""
         self._encoded: OrderedDict[tuple[int, ...], EncodedPicture] = OrderedDict()
-        """Pictures by their first ids, the one that was used last at the end."""
+        """Encoded pictures by their first ids, last used at the end."""
         self._open: tuple[str, Chunks] | None = None
-        """Digest and preprocessed chunks of the picture of the last slice, which its slices share."""
+        """Digest and preprocessed chunks of the last slice's picture, shared by its slices."""
         # Held as long as the native context, which keeps bare pointers.
         self._on_node = native.ggml_backend_sched_eval_callback(self._goes_on)
         self._on_progress = mtmd.mtmd_progress_callback(lambda share, _: on_progress(share))
@@ -130,7 +130,7 @@ class Projector:
             if not self._on_progress(0.0, None):
                 raise Interrupted
             raise self._of_another_target(one_line(library.last_errors()) or "no reason was given")
-        # A picture's ids name its rows: they depend on the file and on the limit.
+        # A picture's ids name its rows, which depend on the file and on the limit.
         self._identity = f"{fingerprint(self.path)} {max_tokens}"
         self._layouts.clear()
 
@@ -141,13 +141,13 @@ class Projector:
         )
 
     def _goes_on(self, _tensor: Any, is_question: bool, _user: Any) -> bool:
-        """Tell libmtmd after which nodes to ask, and then whether to go on."""
+        """Tell libmtmd after which nodes to ask, and then whether to continue."""
         if is_question:
             self._n_nodes += 1
             return self._n_nodes % _NODES_PER_CHECK == 0
         return not self._cancelled()
 
-    # What a picture takes
+    # Size of a picture
 
     @property
     def max_tokens(self) -> int:
@@ -155,14 +155,14 @@ class Projector:
         return self.n_picture_tokens(LARGEST_SIDE, LARGEST_SIDE)[0]
 
     def n_picture_tokens(self, width: int, height: int) -> tuple[int, int]:
-        """Return the cells and the positions that a picture takes, with the tokens around it. Raises DecodeError."""
+        """Return the cells and positions of a picture, including the tokens around it. Raises DecodeError."""
         parts = self._layout(width, height)
         texts = sum(len(part) for part in parts if isinstance(part, tuple))
         slices = [part for part in parts if isinstance(part, PictureSlice)]
         return texts + sum(part.n_cells for part in slices), texts + sum(part.n_positions for part in slices)
 
     def tokens(self, pictures: Sequence[PictureData]) -> list[tuple[int, ...]]:
-        """Return the tokens of each picture of a prompt, which can be encoded then. Raises DecodeError."""
+        """Return the tokens of each picture of a prompt, so that it can be encoded. Raises DecodeError."""
         found: list[tuple[int, ...]] = []
         n_slices_of_all = 0
         for data in pictures:
@@ -235,7 +235,7 @@ class Projector:
         library.clear_errors()
         code = mtmd.mtmd_encode_chunk(self._handle, slices[n_before])
         if self._cancelled():
-            # The rows are those of a part of the graph.
+            # The rows belong to one part of the graph.
             raise Interrupted
         if code:
             raise DecodeError(f"{name} could not be encoded: {one_line(library.last_errors()) or f'code {code}'}.")
@@ -265,7 +265,7 @@ class Projector:
             self._open = None
 
     def close(self) -> None:
-        """Free it. A second call does nothing."""
+        """Free the projector. A second call does nothing."""
         self._forget_chunks()
         self._encoded.clear()
         handle, self._handle = self._handle, None

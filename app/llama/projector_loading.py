@@ -36,25 +36,25 @@ if TYPE_CHECKING:
     from app.llama.projector import Projector
 
 _TRIAL_S = 3.0
-"""Time for a small picture, and for its rows: faults show in the graph, before anything is computed."""
+"""Time for a small picture, and for its rows: faults appear in the graph, before anything is computed."""
 _CHILD_S = 180.0
 _SMALL_SIDE = 32
 _N_BATCH = 512
 _MIB = 1 << 20
 _BOOKKEEPING_BYTES = 6 << 20
-"""RAM that libmtmd takes beside weights and buffers, for graphs of up to 8,192 nodes, whatever the projector."""
+"""RAM that libmtmd takes beside weights and buffers, for graphs of up to 8,192 nodes, for any projector."""
 _RAM_SHARE = 0.5
-"""Largest share of the available RAM for which the child loads the target's weights, to decode a picture."""
+"""Largest share of the available RAM with which the child loads the target's weights, to decode a picture."""
 _COMPUTE_BUFFER_LINE = re.compile(r"compute buffer size =\s*([\d.]+) MiB")
 
 
 def checked_projector(
     params: PairParams, target: GgufHeader, on_progress: Callable[[float], bool], notices: list[str]
 ) -> PairParams:
-    """Check the projector of a pair; if Tandem chose it and it cannot be used, leave it out with a notice.
+    """Check the projector of a pair; if Tandem chose it and it is unusable, leave it out with a notice.
 
     Raises:
-        ModelFileError: The file that the settings name cannot be used.
+        ModelFileError: The file that the settings name is unusable.
         ModelLoadError: It is for another target.
         Interrupted: `on_progress` returned False.
     """
@@ -71,7 +71,7 @@ def checked_projector(
 def load_projector(
     params: PairParams, context: Context, cancel: CancelFlag, on_progress: Callable[[float], bool], notices: list[str]
 ) -> Projector | None:
-    """Load a checked projector on the first device of its target, and give it to the context; None without one."""
+    """Load a checked projector, if any, on the first device of its target, and attach it to the context."""
     if params.projector is None:
         return None
     # Most pairs need no second native library.
@@ -94,16 +94,16 @@ def load_projector(
 
 
 def _leave_out(params: PairParams, error: AppError, notices: list[str]) -> None:
-    """Add a notice about a projector that cannot be used; raise the error if the settings name the file."""
+    """Add a notice about an unusable projector; raise the error if the settings name the file."""
     if params.settings["model.mmproj"] != "auto":
         raise error
     notices.append(f"Pictures cannot be read. {error.message}")
 
 
 def projector_bytes(params: PairParams, go_on: Callable[[], bool] = lambda: True) -> tuple[int, int]:
-    """Return the memory that the projector of a pair takes on its device, and in RAM; try it if it is new.
+    """Return the memory of a pair's projector on its device, and in RAM; try it if it is new.
 
-    One that ended a child before is tried again only if the settings name it.
+    A projector that ended a child before is tried again only if the settings name it.
 
     Raises:
         DamagedFileError: llama.cpp does not survive it.
@@ -135,9 +135,9 @@ def projector_bytes(params: PairParams, go_on: Callable[[], bool] = lambda: True
 def measure(path: Path, params: PairParams) -> tuple[int, int]:
     """Encode and decode a small picture; return the compute buffers in bytes for a large one, and the RAM beside them.
 
-    The child's side of `projector_bytes`.
+    Runs in the child of `projector_bytes`.
     """
-    # Its import fails in builds without libmtmd, which the parent reports.
+    # The import fails in builds without libmtmd, which the parent reports.
     from app.llama.picture_chunks import mtmd
     from app.llama.projector import LARGEST_SIDE, Projector, ProjectorParams
 
@@ -166,7 +166,6 @@ def measure(path: Path, params: PairParams) -> tuple[int, int]:
 
 
 def _square(side: int) -> PictureData:
-    """Return a black square."""
     from PIL import Image
 
     Image.new("RGB", (side, side)).save(file := BytesIO(), "PNG")

@@ -1,4 +1,4 @@
-"""Turn a conversation into token ids; no message can forge a control token."""
+"""Render a conversation as token ids; no message can forge a control token."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ _UNMERGED_CHARACTER = "\x01"
 
 
 class PromptBuilder:
-    """Render and tokenize conversations for one model.
+    """Renders and tokenizes conversations for one model.
 
     The rendered text is tokenized with special tokens, as in training. A message with the text of a control token could
-    end its own turn; such texts are hidden before rendering and come back as ordinary characters.
+    end its own turn; such texts are hidden before rendering and restored as ordinary characters.
 
     Attributes:
         thinking_support: Thinking settings that change the model's prompt.
         call_format: Format in which the model writes tool calls.
 
     Raises:
-        TemplateError: The template is invalid, leaves out the user's words, or spent its budget.
+        TemplateError: The template is invalid, leaves out the user's words, or exceeds its budget.
     """
 
     def __init__(self, model: Model, encoder: Projector | None = None) -> None:
@@ -53,7 +53,7 @@ class PromptBuilder:
                 "The model's chat template leaves out the prompt.", "The model file may be faulty; try another."
             )
         self._stops = CHATML_MARKS if self._template.is_chatml else ()
-        # Such characters in a message would be read as marks, so they are hidden too.
+        # These characters in a message would be read as marks, so they are hidden too.
         texts = sorted(filter(None, [*model.control_tokens, _OPEN, _CLOSE, MARK]), key=len, reverse=True)
         self._control_texts = re.compile("|".join(map(re.escape, texts)))
         self._control = frozenset(model.control_tokens.values())
@@ -70,14 +70,14 @@ class PromptBuilder:
         tools: Sequence[Mapping[str, Any]] = (),
         pictures: Sequence[PictureData] = (),
     ) -> RenderedPrompt:
-        """Return the prompt for the next answer, or for the rest of one.
+        """Return the prompt for the next answer, or for the rest of an answer.
 
-        The text of a prefilled answer follows the beginning of its turn, as in llama-server: as a complete message,
-        the template would trim it, drop its reasoning and end its turn.
+        The text of a prefilled answer follows the beginning of its turn, as in llama-server: in a complete message, the
+        template would trim it, drop its reasoning and end its turn.
 
         Args:
             messages: The conversation, ending with the user.
-            prefill: The answer to continue; None for a new one.
+            prefill: The answer to continue, if any.
             thinking: Reasoning settings; ignored if the prefilled answer has reasoning.
             tools: Tools that the model may call, as in OpenAI's API.
             pictures: Pictures in the order of their marks in messages; marks in answers are dropped.
@@ -88,7 +88,7 @@ class PromptBuilder:
             DecodeError: A picture has a size that the projector cannot read.
         """
         self._template.renew_budget()
-        # What else a tool has is for the server.
+        # The other fields of a tool are for the server.
         tools = [{"type": "function", "function": tool["function"]} for tool in tools]
         prompt = self._build(
             messages, prefill, thinking, tools, self._encoder.tokens(pictures) if self._encoder else ()
@@ -130,7 +130,7 @@ class PromptBuilder:
             return len({tokens(enabled, effort) for effort in EFFORTS}) > 1
 
         if tokens() is None:
-            # The error is reported when a prompt is built.
+            # Building a prompt will report the error.
             return ThinkingSupport()
         # Some templates use the effort only if reasoning is requested.
         effort = depends_on_effort()
@@ -204,25 +204,24 @@ class PromptBuilder:
         return prompt
 
     def _begin_answer(self, prompt: RenderedPrompt) -> RenderedPrompt:
-        """Return the prompt with the markup that leads the model to its answer."""
+        """Return the prompt with the markup that begins the answer."""
         marks = self._written
         markers = {AnswerPart.START: marks.speak, AnswerPart.THINKING: marks.conclude, AnswerPart.ANSWER: ""}
         if not (marker := markers[prompt.part]):
             return prompt
         tokens = (*prompt.tokens, *self._model.tokenize(marker, parse_special=True))
-        # Some models think even after an empty thought.
+        # Some models reason even after an empty thought.
         return replace(prompt, tokens=tokens, part=AnswerPart.ANSWER if marks.answer else AnswerPart.START)
 
     def _with_text(self, prompt: RenderedPrompt, text: str) -> RenderedPrompt:
-        """Return the prompt with a text appended as ordinary characters."""
         begins = bool(self._control.intersection(prompt.tokens[-1:]))
         return replace(prompt, tokens=(*prompt.tokens, *self._text_tokens(text, begins=begins)))
 
     def _text_tokens(self, text: str, *, begins: bool = True) -> list[int]:
         """Return the tokens of a text as ordinary characters.
 
-        llama.cpp always makes "user-defined" control tokens; their texts are tokenized in parts. `begins` tells whether
-        the text begins the prompt or follows a control token.
+        llama.cpp always recognizes "user-defined" control tokens, so their texts are tokenized in parts. `begins` says
+        whether the text begins the prompt or follows a control token.
         """
         tokens = self._tokenize(text, begins=begins)
         if not self._control.intersection(tokens):
@@ -240,7 +239,7 @@ class PromptBuilder:
     def _tokenize(self, text: str, *, begins: bool) -> list[int]:
         if begins or not text or self._model.vocab.kind != "llama":
             return self._model.tokenize(text, parse_special=False)
-        # SentencePiece would put a space in front of the text.
+        # SentencePiece would put a space before the text.
         before = self._model.tokenize(_UNMERGED_CHARACTER, parse_special=False)
         return self._model.tokenize(_UNMERGED_CHARACTER + text, parse_special=False)[len(before) :]
 

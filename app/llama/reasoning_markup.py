@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from app.engine.text.reasoning import THINK, ReasoningMarkup
 
-# GPT-OSS: messages with a channel each, the last of which is the answer.
+# GPT-OSS: messages with a channel each; the last is the answer.
 _GPT_OSS_MARKUP = ReasoningMarkup(
     open="analysis<|message|>",
     close="<|end|>",
@@ -18,7 +18,7 @@ _GPT_OSS_MARKUP = ReasoningMarkup(
     conclude="<|end|><|start|>assistant<|channel|>final<|message|>",
     speak="<|channel|>final<|message|>",
 )
-# Muse: messages with a recipient; those to itself are reasoning.
+# Muse: messages with a recipient; messages to itself are reasoning.
 _RECIPIENT_MARKUP = ReasoningMarkup(
     open="to=self<|message|>",
     close="<|eom|>",
@@ -30,7 +30,7 @@ _RECIPIENT_MARKUP = ReasoningMarkup(
     conclude="<|eom|><|start|>assistant to=user<|message|>",
     speak=" to=user<|message|>",
 )
-# Solar Open: a message of reasoning and one of content.
+# Solar Open: a reasoning message and a content message.
 _MESSAGE_MARKUP = ReasoningMarkup(
     open="<|think|>",
     close="<|end|>",
@@ -128,6 +128,6 @@ _FAMILY_MARKUPS: tuple[tuple[tuple[str, ...], ReasoningMarkup], ...] = (
 
 
 def markup_of(template: str | None) -> ReasoningMarkup:
-    """Return the marks that a chat template names; without any, the most common ones."""
+    """Return the marks in a chat template, or the most common marks."""
     source = template or ""
     return next((markup for signs, markup in _FAMILY_MARKUPS if all(sign in source for sign in signs)), THINK)

@@ -1,7 +1,7 @@
 """Let GPUs allocate at load what later batches need: an allocation that fails in a batch ends the process.
 
-llama.cpp reserves weights, caches and compute buffers by itself; backends add buffers of their own at the first batch
-that needs them.
+llama.cpp itself reserves weights, caches and compute buffers; backends add their own buffers at the first batch that
+needs them.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from app.settings.model_params import ModelParams
 _FIRST_BATCH_BYTES = 256 << 20
 """Free memory before the first batch, for kernels and pools: an assumption, well below the reserve of the plan."""
 _LEFT_BYTES = 64 << 20
-"""Memory that must stay free after the first batch, because the copy of a quantized KV cache grows with the text. It is
-an assumption too. Kept states need none, because they are copies in RAM."""
+"""Memory that must stay free after the first batch, because the copy of a quantized KV cache grows with the text (an
+assumption). Saved states need none, because they are copies in RAM."""
 
 
 def reserve(context: Context, params: ModelParams, *, is_planned: bool) -> None:
     """Compute the largest batch on GPUs that hold the whole model, and check that enough of their memory stays free.
 
-    Where the CPU computes layers too, such a batch could take a minute. Unless Tandem planned the placement, the user
-    may fill a GPU. Raises NoMemoryError.
+    If the CPU computes layers too, this batch could take a minute. Unless Tandem planned the placement, the user may
+    fill a GPU. Raises NoMemoryError.
     """
     if not _gpus(params):
         return
@@ -48,7 +48,7 @@ def _warm_up(context: Context) -> None:
 
 
 def _gpus(params: ModelParams) -> list[Device]:
-    """Return the local GPUs that hold layers, with the memory that is free now."""
+    """Return the local GPUs that hold layers, with their free memory."""
     if params.on_cpu:
         return []
     named = {name.lower() for name in params.devices}

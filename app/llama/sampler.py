@@ -26,19 +26,19 @@ from app.llama.model import Model
 
 _MIN_KEEP = 1
 _MIROSTAT_TOKENS = 100
-"""llama.cpp's number of tokens from which Mirostat 1 estimates the distribution."""
+"""Number of tokens from which llama.cpp's Mirostat 1 estimates the distribution."""
 _DRY_BREAKERS = ("\n", ":", '"', "*")
 """llama.cpp's default texts that end a repeated sequence."""
 
 
 class SamplerChain:
-    """Owns one native chain over one context; implements `app.engine.interfaces.Sampler`.
+    """Owns a native chain over a context; implements `app.engine.interfaces.Sampler`.
 
-    The chain always ends in a selecting sampler (llama.cpp aborts on one that does not) and draws exactly one random
-    number per emitted token, so the same seed gives the same text with and without a draft, up to rounding.
-    A purely greedy chain is the largest logit, which NumPy finds twenty times faster than llama.cpp's chain.
+    The chain always ends in a selecting sampler (otherwise llama.cpp aborts) and draws exactly one random number per
+    emitted token, so the same seed gives the same text with and without a draft, up to rounding. A purely greedy chain
+    picks the largest logit, which NumPy finds twenty times faster than llama.cpp's chain.
 
-    A grammar stands outside the chain, as in llama.cpp's `common`: testing one chosen token is fast, and only if it is
+    A grammar is outside the chain, as in llama.cpp's `common`: testing a chosen token is fast, and only if it is
     forbidden, a token is chosen again among all that the grammar allows.
 
     Raises:
@@ -50,7 +50,7 @@ class SamplerChain:
         self._params = params
         self.native_ns = 0
         self.seed = secrets.randbelow(0xFFFFFFFE) if params.seed is None else params.seed
-        """The seed in use, chosen here when none was given."""
+        """The seed in use; random if none was given."""
         self._grammar: Grammar | Matcher | None = None
         guidance = guidance or Guidance()
         self._bias = _biases(context.model, guidance)
@@ -138,7 +138,7 @@ class SamplerChain:
         tokens = self._candidates(logits) if self._n_shortlisted else None
         found = logits if tokens is None else logits[tokens]
         at = int(found.argmax())
-        # NumPy takes a NaN for the largest; llama.cpp's chain would make some token of it that means nothing.
+        # NumPy treats NaN as the largest value; llama.cpp's chain would choose a meaningless token.
         if math.isnan(found[at]):
             raise DecodeError("The model computed logits that are not numbers.", "Its file is damaged; get another.")
         if self._grammar is None and self._greedy:
@@ -184,7 +184,7 @@ class SamplerChain:
         return token
 
     def _choose(self, logits: Logits, tokens: NDArray[np.intp] | None) -> int:
-        """Apply the chain to the logits of some tokens, None for all; nothing counts as emitted."""
+        """Apply the chain to the logits of some tokens, or of all for None; nothing counts as emitted."""
         self._array.apply(self._chain, np.arange(len(logits)) if tokens is None else tokens, logits)
         return self._array.selected
 
@@ -198,7 +198,7 @@ class SamplerChain:
 
 
 def _n_shortlisted(params: SamplingParams) -> int:
-    """Return how many tokens the chain keeps at first, after penalties; 0 for a chain that looks at all tokens."""
+    """Return how many tokens the chain keeps first, after penalties; 0 for a chain that uses all tokens."""
     if params.temperature == 0:
         return 1
     return 0 if params.mirostat or params.top_n_sigma > 0 else params.top_k

@@ -1,9 +1,9 @@
 """Jinja's immutable sandbox with limits on time and on the size of values, for templates from untrusted files.
 
-Jinja keeps a template away from Python, but not from looping without end or from filling the memory:
+Jinja isolates a template from Python, but allows endless loops and unlimited memory:
 
-- it is rendered on a thread of its own, in which an exception is raised in time, which ends every loop;
-- the size of every value that an expression makes is checked, because a single call into C cannot be interrupted.
+- it is rendered on its own thread, in which an exception ends every loop at the time limit;
+- the size of every value of an expression is checked, because a single call into C cannot be interrupted.
 
 Only the filters and the methods of texts that chat templates use are allowed.
 """
@@ -41,9 +41,9 @@ from app.llama.sandbox_sizes import (
 MAX_SECONDS = 2.0
 """Time limit for all renderings while a model is loaded, and for each prompt; 10,000 messages take 0.1 s."""
 MAX_SOURCE = 100_000
-"""Longest template in characters; known ones have up to 30,000."""
+"""Longest template in characters; known templates have up to 30,000."""
 MAX_MADE = 128 * MAX_CHARACTERS
-"""Characters of all values within one budget: a template may keep all of them in memory."""
+"""Total characters of all values within a budget: a template may keep all of them in memory."""
 _AGAIN_S = 0.1
 _MAX_COMPARED = 100
 
@@ -56,18 +56,18 @@ capitalize count endswith find index isalnum isalpha isdigit islower isnumeric i
 partition removeprefix removesuffix replace rfind rpartition rsplit rstrip split splitlines startswith strip title upper
 """
 _SIMPLE_LAYOUT = re.compile(r"(?:[^{}]|\{\{|\}\}|\{\w*\})*")
-"""Layout of `str.format` whose fields have neither a width nor attributes."""
+"""A `str.format` layout whose fields have neither a width nor attributes."""
 
 _Result = TypeVar("_Result")
 
 
 class BudgetError(SecurityError):
-    """The budget of time or memory is spent; renderings fail until it is renewed."""
+    """The time or memory budget is spent; renderings fail until it is renewed."""
 
 
 class _Namespace(Namespace):
     def __repr__(self) -> str:
-        # Jinja's prints its values: two names for the same other namespace, forty times over, never end.
+        # Jinja's own class prints its values: mutually nested namespaces would print forever.
         return "<namespace>"
 
 
@@ -82,7 +82,7 @@ class _GenerationTag(Extension):
 
 
 class _SizeChecks(NodeTransformer):
-    """Wrap the expressions that make values, for which the sandbox has no hook."""
+    """Wraps expressions that create values, for which the sandbox has no hook."""
 
     def generic_visit(self, node: nodes.Node, *args: Any, **kwargs: Any) -> nodes.Node:
         super().generic_visit(node, *args, **kwargs)
@@ -98,7 +98,7 @@ class _SizeChecks(NodeTransformer):
 
 
 def _call(method: str, arguments: list[Any]) -> nodes.Call:
-    # An attribute of the environment, not a name: a template can give a name another meaning.
+    # Use an attribute of the environment instead of a name, which a template could redefine.
     return nodes.Call(nodes.EnvironmentAttribute(method), arguments, [], None, None)
 
 
@@ -106,7 +106,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
     """The environment of one template.
 
     Args:
-        **functions: What templates may call besides Jinja's own.
+        **functions: Functions for templates in addition to Jinja's own.
     """
 
     intercepted_binops = frozenset({"+", "*", "**", "%"})
@@ -118,7 +118,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         del self.globals["lipsum"]
         allowed = _ALLOWED_FILTERS.split()
         self.filters = {n: self._guarded(n, f) if n in allowed else _refused(n) for n, f in self.filters.items()}
-        # Blocks, macros and {% set %}...{% endset %} gather their text with this.
+        # Blocks, macros and {% set %}...{% endset %} join their text with this.
         self.concat = self._concat  # type: ignore[method-assign] # Jinja takes any function there
 
     def add_filter(self, name: str, function: Callable[..., Any]) -> None:
@@ -126,14 +126,14 @@ class Sandbox(ImmutableSandboxedEnvironment):
         self.filters[name] = self._guarded(name, function)
 
     def renew_budget(self) -> None:
-        """Reset the time and memory that all renderings share until the next reset."""
+        """Reset the time and memory that all renderings share."""
         self._made = 0
         self._left_s = MAX_SECONDS
 
     def within_time(self, work: Callable[[], _Result]) -> _Result:
-        """Call a function on a thread of its own; end it and raise BudgetError when the time of the budget is spent.
+        """Call a function on its own thread; end it and raise BudgetError when the time budget is spent.
 
-        It is ended by an exception between two bytecodes, so also in a loop that calls nothing.
+        An exception between two bytecodes ends it, even in a loop that calls nothing.
         """
         results: list[_Result] = []
         errors: list[Exception] = []
@@ -152,7 +152,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         thread.join(max(0.0, self._left_s))
         self._left_s -= time.monotonic() - began
         while thread.is_alive():
-            # Again and again, because an exception in a finalizer is ignored. A thread ends with this one silently.
+            # Repeat, because an exception in a finalizer is ignored. The thread ends silently with this exception.
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(SystemExit))
             thread.join(_AGAIN_S)
         if errors:
@@ -164,7 +164,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
     # Called by the compiled template
 
     def checked(self, value: Any) -> Any:
-        """Return a value that is not too large."""
+        """Return a value unless it is too large."""
         size_of(value)
         self._count(value)
         if type(value) is not list:
@@ -174,7 +174,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return out
 
     def _count(self, value: Any) -> None:
-        # Elements were counted when they were made.
+        # Elements were counted when they were created.
         is_text = isinstance(value, str | bytes)
         is_list = isinstance(value, dict | list | tuple | set | frozenset)
         self._made += len(value) if is_text else ELEMENT * (len(value) + 1 if is_list else 1)
@@ -182,7 +182,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
             raise BudgetError("its values together become too large")
 
     def join_texts(self, *parts: Any) -> str:
-        """Return what `~` makes of its operands."""
+        """Return the result of `~` for its operands."""
         return self._concat(map(str, parts))
 
     def _concat(self, parts: Iterable[str]) -> str:
@@ -206,7 +206,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         if isinstance(obj, GrowingList) and attr in ("append", "pop"):
-            # llama.cpp lets templates change lists; Kimi's do.
+            # llama.cpp lets templates change lists, which Kimi's do.
             return True
         if isinstance(obj, int | float | bytes) or (isinstance(obj, str) and attr not in _TEXT_METHODS.split()):
             return False
@@ -250,7 +250,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return self.checked(super().call_binop(context, operator, left, right))
 
     def _guarded(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        # Jinja marks filters that want the environment or the context first.
+        # Jinja marks filters that take the environment or the context first.
         first = 1 if hasattr(function, "jinja_pass_arg") else 0
 
         @wraps(function)
@@ -269,7 +269,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
 
 def _refused(name: str) -> Callable[..., Any]:
-    # A filter that is missing would fail when the template is compiled, even if it is never used.
+    # A missing filter would fail at compilation, even if it is never used.
     def refuse(*args: Any, **kwargs: Any) -> Any:
         raise SecurityError(f"the filter {name} is not allowed")
 

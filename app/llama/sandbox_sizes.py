@@ -1,4 +1,4 @@
-"""Sizes of a template's values, which are checked before they are made or printed."""
+"""Sizes of a template's values, checked before they are created or printed."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from typing import Any
 from jinja2.exceptions import SecurityError
 
 MAX_CHARACTERS = 8_000_000
-"""Longest value, and thereby longest prompt: twice the longest context."""
+"""Longest value, and thus longest prompt: twice the longest context."""
 MAX_GROWTH = 100_000_000
 _MAX_SCAN = 1_000_000_000
-"""Characters that one operation may write, and compare, in a quarter of a second."""
+"""Characters that one operation can write and compare in a quarter of a second."""
 _MAX_WIDTH = 10_000
 _MAX_DEPTH = 64
 _MAX_BITS = 4096
 ELEMENT = 16
-"""Size of one place in a list, in characters."""
+"""Size of one list element, in characters."""
 _GROWING_FILTERS = ("indent", "replace", "tojson")
 
 
 class GrowingList(list[Any]):
-    """A list that a template wrote out, which may grow.
+    """A list literal in a template, which may grow.
 
-    Other lists may hold it several times, so its size counts when it is printed or compared, not when it is made.
+    Other lists may contain it several times, so its size counts when it is printed or compared, not when it is created.
     """
 
     __hash__ = None
     on_text: Callable[[str], None]
-    """Called with every text of the list, which counts as a value that was made."""
+    """Called with every text of the list, which counts as a created value."""
 
     def __repr__(self) -> str:
         size_of(self)
@@ -47,10 +47,10 @@ class GrowingList(list[Any]):
 
 
 def size_of(value: Any) -> int:
-    """Return about how many characters a value has when printed.
+    """Return approximately how many characters a value has when printed.
 
     Raises:
-        SecurityError: It is too large, or nested too deeply: a list that holds another one twice, forty times over, is
+        SecurityError: It is too large, or nested too deeply: a list that contains another twice, forty levels deep, is
             small until something prints it.
     """
     total = 0
@@ -80,7 +80,7 @@ def refuse_over(size: int, limit: int) -> None:
 
 
 def check_arguments(name: str, value: Any, arguments: list[Any]) -> None:
-    """Refuse arguments with which a filter or method would take long or fill the memory."""
+    """Refuse arguments that would make a filter or method slow or fill the memory."""
     if any(isinstance(a, int) and abs(a) > _MAX_WIDTH for a in arguments):
         raise SecurityError("a number becomes too large")
     if name in _GROWING_FILTERS:

@@ -15,16 +15,16 @@ from app.llama.library import native
 from app.models.memory_estimate import n_saved_states
 
 _STATE_SHARE = 0.5
-"""Largest share of the available RAM that a saved sequence may take."""
+"""Largest share of the available RAM for a saved sequence."""
 
 
 class PictureCells:
-    """The cells of pictures in a sequence, of which some have no position of their own.
+    """The cells of pictures in a sequence; some have no position of their own.
 
     Attributes:
         skipped: See `app.engine.interfaces.SavedState.skipped`.
-        n_skipped: Sum of these cells; positions after them are as much smaller.
-        unfinished: Cells before a picture of which a part was evaluated; None without one.
+        n_skipped: Sum of these cells; later positions are smaller by this number.
+        unfinished: Cells before a partly evaluated picture, if there is one.
     """
 
     def __init__(self) -> None:
@@ -33,7 +33,6 @@ class PictureCells:
         self.set_skipped(())
 
     def set_skipped(self, skipped: Iterable[tuple[int, int]]) -> None:
-        """Replace the skipped cells."""
         self.skipped = tuple(skipped)
         self.n_skipped = sum(n for _, n in self.skipped)
 
@@ -50,7 +49,7 @@ class PictureCells:
     def next_batch(
         self, ids: Sequence[int], encoder: PictureEncoder, n_past: int, n_outputs: int
     ) -> tuple[RowBatch, bool]:
-        """Return the next rows of a picture, encoded where it begins, and whether a row sees only those before it."""
+        """Return the next rows of a picture, encoded at its beginning, and whether a row sees only earlier rows."""
         if begins_picture(ids[0]):
             self._picture, self.unfinished = encoder.encoded(ids), n_past
         if self._picture is None or self.unfinished is None:
@@ -80,7 +79,7 @@ class _Functions(NamedTuple):
     arguments: tuple[int, ...]
 
     def move(self, function: Any, handle: Any, data: bytearray | memoryview) -> bool:
-        """Copy a state from or to a context; return whether llama.cpp took as many bytes as there are."""
+        """Copy a state from or to a context; return whether llama.cpp copied all bytes."""
         size = len(data)
         view = (ctypes.c_uint8 * size).from_buffer(data)
         return bool(function(handle, view, size, *self.arguments) == size)
@@ -99,7 +98,7 @@ _CONTEXT = _Functions(native.llama_state_get_size, native.llama_state_get_data, 
 
 
 class StateCopies:
-    """Copies of states of one native context, in RAM.
+    """Copies of states of a native context, in RAM.
 
     Attributes:
         kept: Copies of a recurrent state, or of the sliding window, by number of tokens, fewest first; valid while the
@@ -108,12 +107,12 @@ class StateCopies:
 
     def __init__(self, handle: Any, *, has_window: bool) -> None:
         self._handle = handle
-        # The state of a sequence leaves out what lies before a sliding window, so it could not be cut after a restore.
+        # A sequence's state leaves out tokens before a sliding window, so it could not be cut after a restore.
         self._whole = _CONTEXT if has_window else _SEQUENCE
         self.kept: dict[int, Any] = {}
 
     def keep(self, n_past: int) -> None:
-        """Keep the part of the present state that cannot be rolled back to."""
+        """Save the part of the present state that cannot be rolled back to."""
         if size := int(_PART.size(self._handle, *_PART.arguments)):
             if len(self.kept) >= n_saved_states(size):
                 del self.kept[min(self.kept)]
@@ -122,12 +121,12 @@ class StateCopies:
                 self.kept[n_past] = data
 
     def restore_kept(self, n_past: int) -> int:
-        """Restore the last kept state of at most `n_past` tokens; return its tokens, 0 if there is none or it fails."""
+        """Restore the last saved state of at most `n_past` tokens; return its tokens, or 0 on failure."""
         best = max((n for n in self.kept if n <= n_past), default=0)
         return best if best and _PART.move(_PART.set, self._handle, self.kept[best]) else 0
 
     def cut(self, n_past: int) -> None:
-        """Forget the kept states of more tokens."""
+        """Forget the saved states of more tokens."""
         self.kept = {n: data for n, data in self.kept.items() if n <= n_past}
 
     def copy(self) -> bytearray | None:

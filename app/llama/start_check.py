@@ -1,8 +1,7 @@
 """Start a newly installed llama.cpp in a child process first, because a wrong build can crash or hang its process.
 
-A build for CUDA may use instructions that this CPU does not have, and a broken driver may never return. Installed files
-that survived once are remembered, so later starts are not slower. The error for one that cannot be loaded has the
-command that installs another.
+A CUDA build may use instructions that this CPU lacks, and a broken driver may never return. Files that survived once
+are remembered, so later starts are not slower. The error for a broken build has the command that installs another.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ log = logging.getLogger("tandem.child")
 
 FORMAT = 1
 STARTED = "TANDEM_LLAMA_STARTED"
-"""Variable with the identity of the files that this process or its parent tested."""
+"""Environment variable with the identity of the files that this process or its parent tested."""
 _DEADLINE_S = 90.0
 """A cold disk needs seconds for a library of 1 GB, and several GPUs for their drivers."""
 _MAX_REMEMBERED = 20
 
 
 def check_start(cancelled: Callable[[], bool] = lambda: False) -> None:
-    """Start the installed llama.cpp in a child process, unless these files survived it before.
+    """Start the installed llama.cpp in a child process, unless these files already survived.
 
     Raises:
         LibraryError: It cannot be loaded, crashes or hangs.
@@ -41,7 +40,7 @@ def check_start(cancelled: Callable[[], bool] = lambda: False) -> None:
     identity = files_identity()
     if os.environ.get(STARTED) == identity:
         return
-    # Child processes inherit it, the one below too.
+    # Child processes inherit it, including the child below.
     os.environ[STARTED] = identity
     file = cache_dir() / "llama-starts.json"
     known: list[str] = atomic.read_json(file, FORMAT, lambda raw: [str(one) for one in raw["files"]]) or []
@@ -62,8 +61,8 @@ def check_start(cancelled: Callable[[], bool] = lambda: False) -> None:
 
 
 def _survives(cancelled: Callable[[], bool]) -> bool:
-    """Return whether the child started llama.cpp; False if it proved nothing, as when the system killed it."""
-    # Later starts do not need it.
+    """Return whether the child started llama.cpp; False if the result is unclear, as when the system killed it."""
+    # Later starts do not need these imports.
     from app.core.child import ChildError, ask
 
     try:
@@ -77,14 +76,14 @@ def _survives(cancelled: Callable[[], bool]) -> bool:
 
 
 def import_failure(reason: str) -> LibraryError:
-    """Explain the error of the import, or another reason not to use this build."""
+    """Explain an import error, or another reason not to use this build."""
     from app.hardware.builds import loader_failure
 
     return _with_fix(loader_failure(reason, gpu_backends()))
 
 
 def child_failure(status: ExitStatus | None, seconds: float) -> LibraryError:
-    """Explain the end of a child process that started llama.cpp; None if it did not end within its time."""
+    """Explain the end of a child process that started llama.cpp; None if it timed out."""
     from app.hardware.builds import crash_failure, hang_failure
 
     backends = gpu_backends()
@@ -92,7 +91,7 @@ def child_failure(status: ExitStatus | None, seconds: float) -> LibraryError:
 
 
 def _with_fix(failure: LoadFailure) -> LibraryError:
-    # A slow look at the machine, for an error alone.
+    # Detecting the machine is slow, so only errors do it.
     from app.hardware.builds import LibraryError, repair_hint
     from app.hardware.installation import installation
     from app.hardware.machine import detect

@@ -1,7 +1,7 @@
 """Saved caches on disk, one file per conversation, so that a conversation is not read again after a restart.
 
-A file holds the tokens and the states as llama.cpp serializes them, in NumPy's zip format, which has a checksum for
-each. The folder is named by everything that a state depends on. A file that cannot be read is deleted.
+A file holds the tokens and llama.cpp's serialized states in NumPy's zip format, which has a checksum for each. The
+folder is named by everything that a state depends on. An unreadable file is deleted.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ from app.llama.stored_measurements import states_identity
 _NAMED_BY = 256
 """Leading tokens that name a state without a conversation: questions about one document replace each other."""
 _AUTO_BYTES, _AUTO_SHARE = 4 << 30, 0.05
-"""Most disk space if the settings name none: a size, and a share of what is free."""
+"""Disk limit if the settings have none: a size, and a share of the free space."""
 _RAM_SHARE, _RAM_BYTES = 0.25, 8 << 30
-"""Most RAM if the settings name none: a share of what is free, and the default of llama-server."""
+"""RAM limit if the settings have none: a share of the free RAM, and llama-server's default."""
 _KEPT_FREE = 1 << 30
-"""Bytes of the disk that states leave free."""
+"""Free disk space that states never use."""
 log = logging.getLogger("tandem.states")
 log.addHandler(logging.NullHandler())
 
 
 def cache_bytes(params: PairParams) -> int:
-    """Return the RAM for the saved states of a pair."""
+    """Return the RAM limit for the saved states of a pair."""
     mib = params.settings.number("model.cache_ram")
     return mib << 20 if mib is not None else min(_RAM_BYTES, int(_RAM_SHARE * psutil.virtual_memory().available))
 
 
 def state_store(params: PairParams) -> StateFiles | None:
-    """Return the stored states of a pair; None if they are turned off, or a model file cannot be read."""
+    """Return the stored states of a pair; None if they are turned off, or a model file is unreadable."""
     mib = params.settings.number("model.cache_disk")
     if params.memory_dir is None or mib == 0:
         return None
@@ -70,11 +70,10 @@ def _cap(mib: int | None) -> int:
 
 
 class StateFiles:
-    """The states of one pair; implements `app.engine.prompt_cache.StateStore`.
+    """The states of a pair; implements `app.engine.prompt_cache.StateStore`.
 
     Args:
-        folder: Folder for the files of this pair.
-        cap_bytes: Most disk space for the states of all pairs; those not used for longest are deleted first.
+        cap_bytes: Disk limit for the states of all pairs; the least recently used are deleted first.
     """
 
     def __init__(self, folder: Path, cap_bytes: int) -> None:
@@ -97,7 +96,7 @@ class StateFiles:
         if self._pending:
             self._join()
             pending, self._pending = self._pending, []
-            # A daemon: a rename makes the file appear only when it is complete.
+            # A daemon thread is safe: a rename makes the file appear only when it is complete.
             self._writer = threading.Thread(target=self._write, args=(pending,), name="states", daemon=True)
             self._writer.start()
 
@@ -155,7 +154,7 @@ class StateFiles:
                 log.warning("a state cannot be stored: %s", error)
 
     def _make_room(self, n_bytes: int) -> bool:
-        """Delete old states until there is room for another one; return whether there is."""
+        """Delete old states until there is space for another; return whether there is."""
         if n_bytes > self._cap_bytes:
             return False
         files = state_files()
@@ -191,7 +190,7 @@ def _arrays(saved: SavedPrompt) -> dict[str, Any]:
 
 
 def _saved_prompt(path: Path, *, with_states: bool = True) -> SavedPrompt:
-    """Read a file; it can raise anything if the file is damaged."""
+    """Read a file; a damaged file can raise anything."""
     with np.load(path) as file:
 
         def cache(part: str) -> SavedCache:

@@ -32,7 +32,7 @@ _STEPS_OF_EXPERTS = 4
 
 
 def memory_file(params: PairParams) -> Path | None:
-    """Return the file of learned drafting statistics; None for nowhere, or if a model file cannot be read."""
+    """Return the file of learned drafting statistics, if they can be stored and the model files are readable."""
     if params.memory_dir is None:
         return None
     try:
@@ -42,11 +42,11 @@ def memory_file(params: PairParams) -> Path | None:
 
 
 def thread_file(params: PairParams, candidates: Sequence[int]) -> Path | None:
-    """Return the file of measured threads; None if the CPU has no layers, or as for `memory_file`.
+    """Return the file of measured threads, if the CPU has layers; see `memory_file`.
 
     Args:
         params: How the pair is loaded.
-        candidates: The numbers that can be chosen from; a container with another quota has others.
+        candidates: The thread counts to choose from, which depend on a container's quota.
     """
     path = cpu_model(params)
     if params.memory_dir is None or path is None:
@@ -60,14 +60,14 @@ def thread_file(params: PairParams, candidates: Sequence[int]) -> Path | None:
 
 
 def cpu_model(params: PairParams) -> Path | None:
-    """Return the file of the model that the CPU computes, the target's if it computes both; else None."""
+    """Return the file of the model that the CPU computes, if any; the target's if it computes both."""
     if _computed_here(params.model):
         return params.target
     return params.draft if params.draft is not None and _computed_here(params.draft_model) else None
 
 
 def _computed_here(model: ModelParams) -> bool:
-    # The number of layers is unknown here; with an explicit number some may be left to the CPU.
+    # The number of layers is unknown here; an explicit number may leave some to the CPU.
     return bool(model.all_overrides) or _label(model) == CPU_LABEL or model.n_gpu_layers != ALL_LAYERS
 
 
@@ -150,10 +150,10 @@ def _placement(model: ModelParams, kv_type: str) -> tuple[str, ...]:
         from app.llama.loading import kinds_of
 
         kinds = kinds_of(model)
-    # Planned shares follow the memory that is free.
+    # Planned shares depend on the free memory.
     shares = ",".join(f"{share / sum(model.tensor_split):.1f}" for share in model.tensor_split)
     if model.cpu_experts:
-        # Roughly, in steps of a fifth: an automatic number follows that memory, too.
+        # Round to steps of a fifth: an automatic number depends on that memory, too.
         experts = (f"experts 2^{round(_STEPS_OF_EXPERTS * math.log2(model.cpu_experts))}",)
     return label, *kinds, str(model.n_gpu_layers), shares, kv_type, *model.overrides, *experts
 
@@ -164,14 +164,14 @@ def _name(parts: Iterable[str]) -> str:
 
 STATISTICS_FORMAT = 1
 _LONGEST_NS = 1e13
-"""Nearly three hours; no batch takes longer."""
+"""Longest possible batch: nearly three hours."""
 _MOST_RECHECKS = 20
 log = logging.getLogger("tandem.memory")
 log.addHandler(logging.NullHandler())
 
 
 def save_statistics(path: Path | None, memory: PairStatistics) -> OSError | None:
-    """Write statistics atomically; return the error of the disk, if any."""
+    """Write statistics atomically; return the disk error, if any."""
     profile = memory.costs.snapshot()
     raw = {
         "format": STATISTICS_FORMAT,
@@ -206,7 +206,7 @@ def _save(path: Path | None, raw: dict[str, Any]) -> OSError | None:
 
 
 def load_statistics(path: Path | None) -> PairStatistics | None:
-    """Read statistics; None if there are none that can be used."""
+    """Read statistics, if there are usable ones."""
     return atomic.read_json(path, STATISTICS_FORMAT, _statistics) if path is not None else None
 
 
@@ -257,7 +257,7 @@ THREADS_FORMAT = 1
 
 
 def save_threads(path: Path | None, times: ThreadTimes) -> OSError | None:
-    """Write measured threads atomically; return the error of the disk, if any."""
+    """Write measured threads atomically; return the disk error, if any."""
     raw = {
         "format": THREADS_FORMAT,
         "threads": {"generation": times.best.generation, "prompt": times.best.prompt},
@@ -268,7 +268,7 @@ def save_threads(path: Path | None, times: ThreadTimes) -> OSError | None:
 
 
 def load_threads(path: Path | None) -> Threads | None:
-    """Return the numbers to use; None without a usable measurement."""
+    """Return the numbers to use, if there is a usable measurement."""
     return atomic.read_json(path, THREADS_FORMAT, _threads) if path is not None else None
 
 

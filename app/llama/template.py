@@ -22,7 +22,7 @@ CHATML = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-"""The template of models without one, as in llama.cpp."""
+"""Template of models without their own, as in llama.cpp."""
 CHATML_MARKS = ("<|im_end|>", "<|im_start|>")
 """Marks that end or begin a turn."""
 _THINKING_BLOCK_TEST = re.compile(r"""\[\s*['"]type['"]\s*\]\s*==\s*['"]thinking['"]""")
@@ -39,12 +39,12 @@ _OFF = {
 }
 _WORD = re.compile(r"[A-Za-z0-9]+")
 _LONGEST_LAYOUT = 200
-"""Python allows a date 256 times the length of its layout."""
+"""Longest date layout; Python allows a date 256 times as long."""
 _NO_TOOLS: dict[str, Any] = {"tools": None, "documents": None}
 _NO_FUNCTIONS: dict[str, Any] = {"functions": "", "datetime": ""}
 _IN_SYSTEM = "system"
 _TOOL_VARIABLES = ("tools", "xml_tools", "functions", _IN_SYSTEM)
-"""Variables in which templates take tools; some take them with the system message."""
+"""Variables with tools in templates; some read them from the system message."""
 _SYSTEM, _USER, _TOOL = "8120394756", "4975038621", "7305918246"
 """Probe texts that no template contains; capitals or JSON do not change digits."""
 _PROBE_SCHEMA = {"type": "object", "properties": {"a": {"type": "string", "description": "a"}}, "required": ["a"]}
@@ -52,7 +52,7 @@ _PROBE_TOOL = {"type": "function", "function": {"name": _TOOL, "description": "a
 
 
 class TemplateBudgetError(TemplateError):
-    """The template spent its budget of time, steps or memory."""
+    """The template exceeded its budget of time, steps or memory."""
 
 
 class _TemplateRefusal(Exception):  # noqa: N818 - raised by the template itself
@@ -60,23 +60,23 @@ class _TemplateRefusal(Exception):  # noqa: N818 - raised by the template itself
 
 
 class ChatTemplate:
-    """Render conversations the way a model was trained on them.
+    """Renders conversations in the form that a model was trained on.
 
-    Content is a text or a list of parts; tools that are not there are None, as in Hugging Face's library, or undefined,
-    as in llama.cpp; and some templates ignore system messages. Renderings of probe texts tell.
+    Content is a text or a list of parts; missing tools are None, as in Hugging Face's library, or undefined, as in
+    llama.cpp; and some templates ignore system messages. Renderings of probe texts show which.
 
     Args:
         source: Jinja source from the model file; None for ChatML.
-        bos: Text of the token that begins a sequence, "" without one.
-        eos: Text of the token that ends one.
+        bos: Text of the token that begins a sequence, or "".
+        eos: Text of the token that ends a sequence, or "".
 
     Attributes:
-        is_chatml: Whether it is the built-in one, for models whose file has none.
-        leaves_out: Whether the user's words are lost in any case.
+        is_chatml: Whether it is the built-in template, for models whose file has none.
+        leaves_out: Whether the user's words are always lost.
         shows_tools: Whether it writes tools into the prompt.
 
     Raises:
-        TemplateError: It is no valid Jinja, or it spent its budget.
+        TemplateError: It is no valid Jinja, or it exceeded its budget.
     """
 
     def __init__(self, source: str | None, bos: str = "", eos: str = "") -> None:
@@ -92,7 +92,7 @@ class ChatTemplate:
         except Exception as error:
             # Python's compiler has limits too, with other exceptions.
             raise _failure(error) from error
-        # Python compiles a long template for longer than any template is rendered.
+        # Python takes longer to compile a long template than to render any template.
         self.renew_budget()
         self.leaves_out = False
         self.shows_tools = False
@@ -109,7 +109,7 @@ class ChatTemplate:
                 self.leaves_out = False
                 self._find_tools(source, asked)
                 return
-            # A template that fails in any case reports the reason when it is used.
+            # A template that always fails reports the reason when it is used.
             self.leaves_out = self.leaves_out or rendered is not None
         self._in_parts, self._no_tools = False, _NO_TOOLS
 
@@ -123,7 +123,7 @@ class ChatTemplate:
                     return
 
     def renew_budget(self) -> None:
-        """Reset the time, steps and memory that all renderings share until the next reset."""
+        """Reset the time, steps and memory that all renderings share."""
         self._sandbox.renew_budget()
 
     def render(
@@ -134,7 +134,7 @@ class ChatTemplate:
         If the template refuses or ignores system messages, their text precedes the first user message.
 
         Raises:
-            TemplateError: The template failed, refused the conversation, or asked for too much.
+            TemplateError: The template failed, refused the conversation, or exceeded a limit.
         """
         if tools and not self.shows_tools:
             messages, tools = with_tools_as_text(messages, tools), ()
@@ -146,13 +146,13 @@ class ChatTemplate:
             except TemplateBudgetError:
                 raise
             except (_TemplateRefusal, TemplateError) as error:
-                # What is still refused in the last form is the reason.
+                # The reason is why the last form is refused.
                 refusal = error
                 continue
             if _shows_all(form, rendered):
                 return rendered
         if tools or any(m.tool_calls or m.tool_call_id for m in messages):
-            # Some templates know no calls, or fail with schemas that they do not know.
+            # Some templates know no calls, or fail for unknown schemas.
             with suppress(TemplateError):
                 return self.render(with_tools_as_text(messages, tools), thinking)
         if isinstance(refusal, TemplateError):
@@ -216,9 +216,9 @@ class ChatTemplate:
 
 
 def _shows_all(messages: Sequence[Message], rendered: str) -> bool:
-    """Return whether a prompt has the results of tools, and a system message that stands alone.
+    """Return whether a prompt has the results of tools, and a system message without a question.
 
-    Some templates show a result only after a call, or none, and a system message only beside a question.
+    Some templates show a result only after a call, or never, and a system message only beside a question.
     """
     is_alone = all(message.role is Role.SYSTEM for message in messages)
     texts = (message.content for message in messages if message.tool_call_id or is_alone)
@@ -256,7 +256,7 @@ def _to_json(
 
 
 def _as_list(value: object) -> list[Any]:
-    """Return what a filter such as `map` gives, which llama.cpp serializes too."""
+    """Return the list from a filter such as `map`; llama.cpp serializes it too."""
     if isinstance(value, Iterator):
         return list(value)
     raise TypeError(f"{type(value).__name__} is no JSON")
@@ -268,10 +268,9 @@ def _as_value(
     """Return a message as a template reads it.
 
     Args:
-        message: The message.
-        names: Names of the called tools by the ids of the calls.
+        names: Names of the called tools by call id.
         in_blocks: Whether its thinking is a part of its content.
-        in_parts: Whether all content is a list of parts, as with models that also see.
+        in_parts: Whether all content is a list of parts, as for models with vision.
         as_text: Whether the arguments of calls are texts.
     """
     text = {"type": "text", "text": message.content}

@@ -1,4 +1,4 @@
-"""Regular expressions of JavaScript and Python in the syntax of Rust, which llguidance reads."""
+"""Convert regular expressions of JavaScript and Python to the syntax of Rust, which llguidance reads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 LARGEST_BOUND = 1 << 31
-"""Bounds of a length from this value on are ignored."""
+"""Length bounds from this value are ignored."""
 _REGEX_PARTS = re.compile(
     r"\\u(d[89ab]..)\\u(d[c-f]..)"  # surrogates
     r"|(\\(?:[pux]\{[^}]*\}|.))"  # an escape
@@ -17,14 +17,14 @@ _REGEX_PARTS = re.compile(
     re.DOTALL | re.IGNORECASE,
 )
 _IN_SET = re.compile(r"\\.|\[:\w+:\]|(\[|&&|--|~~)", re.DOTALL)
-"""Only what Rust would read differently is in the group."""
+"""The group has only what Rust would read differently."""
 _UNESCAPED_SIGNS = re.compile(r"(\\.)|([/\n])", re.DOTALL)
-"""What cannot stand in a regular expression of a Lark grammar is in the second group."""
+"""The second group has what a regular expression of a Lark grammar cannot contain."""
 _RUST_ESCAPES = {r"\A": "^", r"\Z": "$", r"\z": "$", r"\0": r"\x00"}
 
 
 def text_terminal(schema: Mapping[str, Any], end: str = "", begin: str = "") -> str:
-    """Return the right side of a Lark terminal of a text by its schema, and of the texts around it; "" for any text."""
+    """Return the right side of a Lark terminal for a text by its schema and the texts around it; "" for any text."""
     found = []
     if isinstance(pattern := schema.get("pattern"), str):
         found += [f"(?:{_whole_text(one)})" for one in rust_patterns(pattern)]
@@ -35,9 +35,9 @@ def text_terminal(schema: Mapping[str, Any], end: str = "", begin: str = "") -> 
 
 
 def rust_patterns(pattern: str) -> tuple[str, ...]:
-    """Return a regular expression of JavaScript or Python as expressions of Rust that all must match.
+    """Return a regular expression of JavaScript or Python as Rust expressions that all must match.
 
-    Lookaheads at the beginning become expressions of their own; other lookarounds are left for llguidance to refuse.
+    Lookaheads at the beginning become separate expressions; llguidance refuses other lookarounds.
     """
     found, rest = [], _REGEX_PARTS.sub(_in_rust, pattern)
     while rest.startswith("^(?=") and (end := _group_end(rest)) is not None:
@@ -64,7 +64,7 @@ def _in_rust(part: re.Match[str]) -> str:
 
 
 def _whole_text(pattern: str) -> str:
-    """Return an expression of a whole text for one of a part of it."""
+    """Extend an expression for a part of a text to the whole text."""
     cuts = [end for end, sign, depth in _signs(pattern) if depth == 0 and sign == "|"]
     return "|".join(_whole(pattern[start : end - 1]) for start, end in pairwise((0, *cuts, len(pattern) + 1)))
 
@@ -76,13 +76,13 @@ def _whole(pattern: str) -> str:
 
 
 def _group_end(pattern: str) -> int | None:
-    """Return the end of the first group; None if alternatives follow it, to which it does not belong."""
+    """Return the end of the first group; None if it is followed by alternatives, to which it does not belong."""
     outside = [(end, sign) for end, sign, depth in _signs(pattern) if depth == 0 and sign in "()|"]
     return None if any(sign == "|" for _, sign in outside) else next((end for end, _ in outside), None)
 
 
 def _signs(pattern: str) -> Iterator[tuple[int, str, int]]:
-    """Yield the end of each escape, set and sign of groups, its text, and the number of groups around it."""
+    """Yield the end of each escape, set and group sign, its text, and its nesting depth."""
     depth = 0
     for part in re.finditer(r"\\.|\[\^?(?:\\.|[^\]\\])*\]|[()|]", pattern, re.DOTALL):
         depth += {"(": 1, ")": -1}.get(part[0], 0)

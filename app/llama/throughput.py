@@ -1,8 +1,8 @@
 """Measure how fast this machine multiplies 4-bit weights, which bounds the speed without drafts.
 
 A token of a dense model uses every weight once. So one matrix-vector product that exceeds all caches, on the device
-that layers go to, gives bytes per second; decoding came within 15% of it for models of 1 GB. Other programs only make
-it slower, so the best of many products counts.
+that layers go to, gives bytes per second; decoding came within 15% of it for models of 1 GB. Other programs only slow
+it down, so the best of many products counts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from app.llama.start_check import import_failure
 _F32, _Q4_K = 0, 12
 """`ggml_type`."""
 _INPUTS, _OUTPUTS = 4096, 65536
-"""150 MB of weights, which exceeds the caches of all but servers."""
+"""150 MB of weights, more than the caches of most machines."""
 _FEW_OUTPUTS = 64
 _FEWEST, _MOST = 6, 64
 _LONG_ENOUGH_S = 1.5
@@ -55,9 +55,9 @@ _FUNCTION_PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
 
 
 def throughput(n_threads: int, of_ram: bool = False) -> float | None:
-    """Return the bytes of weights per second of the device that layers go to first, or of RAM; None without room.
+    """Return the bytes of weights per second of the device that layers go to first, or of RAM; None without memory.
 
-    This is the child's side of `app.llama.fitting.machine_room.bandwidth`.
+    Runs in the child of `app.llama.fitting.machine_room.bandwidth`.
     """
     library.start()
     device = devices.fastest(("cpu",)) if of_ram else devices.fastest()
@@ -68,9 +68,9 @@ def throughput(n_threads: int, of_ram: bool = False) -> float | None:
 
 
 def try_cpu() -> None:
-    """Compute one small product on the CPU: the child's side of `app.llama.start_check`.
+    """Compute a small product on the CPU, in the child of `app.llama.start_check`.
 
-    Raises LibraryError for another release of llama-cpp-python, whose structs may be others than Tandem's.
+    Raises LibraryError for another release of llama-cpp-python, whose structs may differ from Tandem's.
     """
     if not library.binding_version.startswith(version := known_builds()["version"]):
         raise import_failure(f"it is llama-cpp-python {library.binding_version}, and Tandem needs {version}")
@@ -85,7 +85,7 @@ def _measured(
     n_outputs: int = _OUTPUTS,
     timed: Callable[[Callable[[], bool]], float | None] | None = None,
 ) -> float | None:
-    """Measure on one device; raise MemoryError if it has no room."""
+    """Measure on a device. Raises MemoryError without memory."""
     ggml = {name: function(name, *prototype) for name, prototype in _FUNCTION_PROTOTYPES.items()}
     with ExitStack() as stack:
 
@@ -102,15 +102,15 @@ def _measured(
         graph = _checked(ggml["ggml_new_graph"](context))
         ggml["ggml_build_forward_expand"](graph, ggml["ggml_mul_mat"](context, weights, token))
         buffer = owned("ggml_backend_alloc_ctx_tensors", "ggml_backend_buffer_free", context, backend)
-        # Memory that was never written is mapped to one page of zeros.
+        # Unwritten memory is mapped to one page of zeros.
         ggml["ggml_backend_buffer_clear"](buffer, 0)
         best_s = (timed or _timed)(lambda: int(ggml["ggml_backend_graph_compute"](backend, graph)) == 0)
         return int(ggml["ggml_nbytes"](weights)) / best_s if best_s is not None else None
 
 
 def _timed(compute: Callable[[], bool]) -> float | None:
-    """Compute for long enough; return the shortest time, or None if it fails."""
-    # The first one includes the start of the threads.
+    """Compute for long enough; return the shortest time, or None on failure."""
+    # The first run includes starting the threads.
     if not compute():
         return None
     times: list[float] = []

@@ -1,4 +1,4 @@
-"""Other ways to put the turns of a conversation, for chat templates that refuse the usual one."""
+"""Other orders of turns, for chat templates that refuse the usual order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from app.conversations.message import Message, Role
 from app.engine.text.tool_calls import instructions, written
 
 _ID_LENGTH = 9
-"""Mistral's templates refuse ids of calls of any other length."""
+"""Mistral's templates refuse call ids of any other length."""
 
 
 def rearranged(messages: Sequence[Message]) -> Iterator[list[Message]]:
@@ -30,7 +30,7 @@ def rearranged(messages: Sequence[Message]) -> Iterator[list[Message]]:
 
 
 def without_system(messages: Sequence[Message]) -> list[Message]:
-    """Return a conversation with system text in front of the first user message."""
+    """Move system text to the beginning of the first user message."""
     system = "\n\n".join(m.content for m in messages if m.role is Role.SYSTEM)
     rest = [m for m in messages if m.role is not Role.SYSTEM]
     first = next((i for i, m in enumerate(rest) if m.role is Role.USER), None)
@@ -42,7 +42,7 @@ def without_system(messages: Sequence[Message]) -> list[Message]:
 
 
 def with_tools_as_text(messages: Sequence[Message], tools: Sequence[Mapping[str, Any]]) -> list[Message]:
-    """Return a conversation whose tools, calls and results are texts, for a template that shows no tools."""
+    """Return a conversation with tools, calls and results as text, for a template that shows no tools."""
     system = [m.content for m in messages if m.role is Role.SYSTEM] + ([instructions(tools)] if tools else [])
     out = [Message(Role.SYSTEM, "\n\n".join(system))] if system else []
     for message in messages:
@@ -93,9 +93,9 @@ def _with_one_call_a_turn(messages: Sequence[Message]) -> list[Message]:
 
 
 def _alternating(messages: Sequence[Message]) -> list[Message]:
-    """Merge what the user says in a row, drop empty answers, and begin with the user.
+    """Merge consecutive user messages, drop empty answers, and begin with the user.
 
-    What the user says after a result of a tool is merged with it.
+    User text after a tool result is merged with the result.
     """
     out: list[Message] = []
     first = next((m for m in messages if m.role is not Role.SYSTEM), None)

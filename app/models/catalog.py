@@ -1,4 +1,4 @@
-"""Pairs by name: the catalog that ships with Tandem, and the user's entries over it."""
+"""Pairs by name: Tandem's catalog, and the user's entries, which take precedence."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _CATALOG_FIX = "Fix it, or move it away; no pair in it is known until then."
 _SPEED_KEYS = ("gpu", "without", "with", "source")
 _MODEL_KEYS = ("repo", "file", "quant", "size", "sha256", "revision")
 _PAYING_SPEEDUP = 1.1
-"""Published speedup from which drafting is known to pay."""
+"""Published speedup above which drafting is known to pay."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedSpeed:
-    """Tokens per second that others measured on `gpu`, without and with drafts; `source` is where they said so."""
+    """Tokens per second that others measured on `gpu`, without and with drafts; `source` is where they published it."""
 
     gpu: str
     without_drafts: float
@@ -60,7 +60,7 @@ class WorkingMemory(NamedTuple):
     """Memory of a pair besides its weights, in bytes.
 
     Attributes:
-        per_token: Bytes for each token of context: KV caches at 16 bits, and what buffers grow by.
+        per_token: Bytes for each token of context: KV caches at 16 bits, and growth of buffers.
         fixed: Bytes of buffers and recurrent states at any context.
         main: Bytes that are always in RAM: logits, tokenizers, saved states.
     """
@@ -72,19 +72,19 @@ class WorkingMemory(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One entry of a catalog; models.toml describes the keys.
+    """An entry of a catalog; models.toml describes the keys.
 
     Attributes:
         name: Argument of `--pair`.
         title: One line for people.
-        sampling: The authors' sampling parameters, as far as the entry has them.
+        sampling: The authors' sampling parameters in the entry.
         drafting: Fixed drafting parameters; None for automatic drafting.
         bytes_per_token: Bytes that the target reads for one token; 0 for all of its weights.
         expert_bytes: Size of the target's experts; 0 if unknown.
         expert_layers: Layers of the target that have experts.
-        working: Memory besides the weights; None if unknown.
+        working: Memory besides the weights, if known.
         published: Speeds that others published.
-        shipped: The entry comes with Tandem.
+        shipped: Whether the entry comes with Tandem.
     """
 
     name: str
@@ -108,12 +108,12 @@ class Pair:
 
     @property
     def is_demo(self) -> bool:
-        """It is the tiny pair for trying Tandem; it never replaces another default pair by itself."""
+        """Whether it is the tiny pair for trying Tandem; it never replaces another default pair automatically."""
         return isinstance(self.target, DemoModel)
 
     @property
     def sources(self) -> tuple[ModelSource, ...]:
-        """Target and, if there is one, draft."""
+        """Target and draft, if there is one."""
         return (self.target,) if self.draft is None else (self.target, self.draft)
 
     @property
@@ -123,20 +123,20 @@ class Pair:
 
 
 class Catalog:
-    """The known pairs: those of Tandem, and the user's over them.
+    """The known pairs: Tandem's, and the user's, which take precedence.
 
     Args:
-        file: The models.toml that comes with Tandem.
-        own: The user's, which need not exist.
+        file: Tandem's models.toml.
+        own: The user's models.toml, which may not exist.
 
     Raises:
-        CatalogError: The first file cannot be read.
+        CatalogError: Tandem's file cannot be read.
     """
 
     def __init__(self, file: Path, own: Path | None = None) -> None:
         self.pairs = dict(_shipped(file))
         self.unread: CatalogError | None = None
-        """Why the user's file cannot be read; none of its pairs is known."""
+        """Why the user's file cannot be read; then none of its pairs is known."""
         if own is not None and not regular_file.is_gone(own):
             try:
                 self.pairs |= _read(own)
@@ -144,11 +144,11 @@ class Catalog:
                 self.unread = error
 
     def get(self, name: str, set_up: Iterable[str] = ()) -> Pair:
-        """Return a pair by name; `set_up` are further names to suggest.
+        """Return a pair by name; `set_up` are more names to suggest.
 
         Raises:
-            UsageError: There is none; it suggests the nearest.
-            CatalogError: There is none, and a file cannot be read.
+            UsageError: It is unknown; the error suggests the nearest name.
+            CatalogError: It is unknown, and a file cannot be read.
         """
         if name in self.pairs:
             return self.pairs[name]
@@ -159,7 +159,7 @@ class Catalog:
 
 
 def shipped_file() -> Path:
-    """Return the catalog that comes with Tandem: inside an installed package, beside it in a checkout."""
+    """Return Tandem's catalog: inside an installed package, beside it in a checkout."""
     here = Path(__file__).parents[1]
     inside = here / "models.toml"
     return inside if inside.exists() else here.parent / "models.toml"
@@ -180,7 +180,7 @@ def _read(file: Path, *, shipped: bool = False) -> dict[str, Pair]:
 
 
 def read_pair(name: str, entry: Any, file: Path) -> Pair:
-    """Read one entry of a catalog file. Raises CatalogError that names file, entry and key."""
+    """Read an entry of a catalog file. Raises CatalogError that names file, entry and key."""
     where = f"{file}: pairs.{name}"
     if isinstance(entry, dict):
         entry = {_FORMER_KEYS.get(key, key): value for key, value in entry.items()}
@@ -208,7 +208,7 @@ def read_pair(name: str, entry: Any, file: Path) -> Pair:
 
 
 def write_pair(pair: Pair) -> dict[str, Any]:
-    """Return the entry that `read_pair` reads as this pair; paths are absolute."""
+    """Return the entry from which `read_pair` restores this pair; paths are absolute."""
     entry: dict[str, Any] = {key: value for key in (*_TEXT_KEYS, *_NUMBER_KEYS) if (value := getattr(pair, key))}
     if pair.working is not None:
         entry["working"] = {key: value for key, value in pair.working._asdict().items() if value}
@@ -235,7 +235,7 @@ def _source(entry: Any, where: str, file: Path) -> ModelSource:
     if isinstance(entry, str):
         if entry.startswith(DEMO_PREFIX):
             return DemoModel(entry.removeprefix(DEMO_PREFIX))
-        # `~` is the home folder, a relative path starts at the file.
+        # `~` is the home folder; a relative path starts at the file.
         return LocalModel(file.parent / home_expanded(entry))
     check_table(entry, _MODEL_KEYS, where, 'Write a path in quotes, or { repo = "owner/name", quant = "Q8_0" }.')
     repo, sha256 = text(entry, "repo", where), text(entry, "sha256", where)
@@ -280,7 +280,7 @@ T = TypeVar("T", SamplingParams, DraftParams)
 
 
 def whole(entry: Mapping[str, Any], key: str, where: str) -> int | None:
-    """Return a whole number above 0, or None."""
+    """Return a whole number above 0, if it is given."""
     value = entry.get(key)
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
         raise CatalogError(f"{where}.{key} must be a whole number above 0.")
@@ -290,7 +290,7 @@ def whole(entry: Mapping[str, Any], key: str, where: str) -> int | None:
 
 
 def text(entry: Mapping[str, Any], key: str, where: str) -> str | None:
-    """Return a text, or None."""
+    """Return a text, if it is given."""
     value = entry.get(key)
     if value is not None and not isinstance(value, str):
         raise CatalogError(f"{where}.{key} must be a text in quotes.")
@@ -298,7 +298,7 @@ def text(entry: Mapping[str, Any], key: str, where: str) -> str | None:
 
 
 def params(default: T, table: Any, where: str) -> T:
-    """Return the default with the numbers of a table."""
+    """Return the default updated with the numbers of a table."""
     check_table(table, list(default.__dataclass_fields__), where, "Write it as { name = value, ... }.")
     for key, value in table.items():
         expected = type(getattr(default, key)) if getattr(default, key) is not None else int
@@ -312,7 +312,7 @@ def params(default: T, table: Any, where: str) -> T:
 
 
 def check_table(table: Any, keys: Sequence[str], where: str, how: str) -> None:
-    """Raise CatalogError for anything but a table, with the fix `how`, and for an unknown key, with the nearest."""
+    """Raise CatalogError with the fix `how` for anything but a table, and for an unknown key with the nearest key."""
     if not isinstance(table, dict):
         raise CatalogError(f"{where} must be a table.", how)
     for key in table:

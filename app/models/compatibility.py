@@ -29,7 +29,7 @@ from app.models.source import ModelSource
 NO_VOCABULARY = "its file has no vocabulary"
 NO_ROLLBACK = "its recurrent state cannot be rolled back after a rejected draft"
 WORTHWHILE_SHARE = 0.5
-"""A draft above this share of its target's size is too slow."""
+"""A draft with a larger share of its target's size is too slow."""
 
 
 _MTP_ARCHITECTURES = frozenset(
@@ -50,7 +50,7 @@ _MTP_ARCHITECTURES = frozenset(
 )
 """Architectures whose MTP layer llama.cpp computes, and whose rejected drafts can be rolled back."""
 _CHAIN_ARCHITECTURES = frozenset({"hy_v3", "mimo2", "step35"})
-"""Architectures with several MTP layers, each for one drafted token; llama.cpp aborts on two layers of any other."""
+"""Architectures with several MTP layers, each for one drafted token; llama.cpp aborts on two layers of others."""
 _LAYER_INPUT_ARCHITECTURES = frozenset(
     {
         "bailingmoe3",
@@ -75,16 +75,15 @@ _LAYER_INPUT_ARCHITECTURES = frozenset(
         "qwen4exp",
     }
 )
-"""Architectures whose graphs in llama.cpp fill `t_layer_inp`, or that reuse such a graph; for any other one it ends the
-process."""
+"""Architectures whose graphs in llama.cpp fill `t_layer_inp`, or reuse such a graph; llama.cpp aborts on others."""
 
 
 _SHARED_TARGET = "gemma4"
-"""Architecture whose KV cache an MTP layer in a file of its own shares."""
+"""Architecture whose MTP layer in a separate file shares the target's KV cache."""
 
 
 class Remedy(Enum):
-    """Change that makes two models compatible, as a hint of the form that adds a pair."""
+    """A change that makes two models compatible, as a hint of the form that adds a pair."""
 
     OTHER_TARGET = "This model cannot chat; choose another target."
     NO_DRAFT = "Incompatible; leave the draft empty."
@@ -97,7 +96,7 @@ class PairCheck:
 
     Attributes:
         problems: Reasons why they are incompatible; empty if they are compatible.
-        remedy: Change that solves the problems; None without problems.
+        remedy: Change that solves the problems, if there are any.
     """
 
     target: ModelFacts
@@ -108,7 +107,7 @@ class PairCheck:
 
     @property
     def draft_kind(self) -> Source | None:
-        """Kind of the draft, MTP for the target's own layer; None if the pair cannot draft."""
+        """Kind of the draft, MTP for the target's own layer, if the pair can draft."""
         if self.problems:
             return None
         if self.draft is not None:
@@ -117,7 +116,7 @@ class PairCheck:
 
     @property
     def draft_name(self) -> str:
-        """Name of draft layers: "MTP layer in the same file", "EAGLE-3 head"; "" for a draft model or none."""
+        """Name of draft layers: "MTP layer in the same file", "EAGLE-3 head"; "" without draft layers."""
         kind = self.draft_kind
         if kind in (None, Source.MODEL):
             return ""
@@ -127,7 +126,7 @@ class PairCheck:
         return IN_TARGET if n == 1 else f"{n} MTP layers in the same file"
 
     def context(self, n_ctx: int) -> int:
-        """Return the context that both get where `n_ctx` tokens are asked for."""
+        """Return the context of both models if `n_ctx` tokens are requested."""
         return min(round_up(n_ctx), longest_trained(self.target.n_ctx_train))
 
     def memory_bytes(self, n_ctx: int) -> int:
@@ -142,7 +141,7 @@ class PairCheck:
 
     @property
     def overhead(self) -> WorkingMemory:
-        """Memory besides the weights; exact for the default context, close for longer ones."""
+        """Return the memory besides the weights; exact for the default context, close for longer ones."""
         memory = self._memory(DEFAULT_CONTEXT), self._memory(2 * DEFAULT_CONTEXT)
         near, far = (sum(model.layers - model.weights + model.compute for model in models) for models in memory)
         per_token = (far - near) // DEFAULT_CONTEXT
@@ -165,7 +164,7 @@ def check_pair(target: ModelFacts, draft: ModelFacts | None = None) -> PairCheck
 
 
 def with_facts(pair: Pair, check: PairCheck) -> Pair:
-    """Return the pair with what its entry leaves out and the headers say."""
+    """Return the pair completed by the headers."""
     facts, overhead = check.target, check.overhead
     mixture = facts.bytes_per_token if facts.expert_share < 1 else 0
     return replace(
@@ -185,7 +184,7 @@ def kind_of(facts: ModelFacts) -> Source:
 
 
 def mtp_problem(target: ModelFacts) -> str | None:
-    """Return why the MTP layers in a target's file cannot draft, as a sentence, if there are some."""
+    """Return as a sentence why the MTP layers in a target's file cannot draft, if it has some."""
     n = target.n_mtp_layers
     if not n:
         return None
@@ -199,7 +198,7 @@ def mtp_problem(target: ModelFacts) -> str | None:
 
 
 def head_problem(target: ModelFacts, draft: ModelFacts) -> str | None:
-    """Return why a file with draft layers cannot draft for a target, as a sentence."""
+    """Return as a sentence why a file with draft layers cannot draft for a target, if so."""
     head = draft.head
     if head is None:
         return None
@@ -236,7 +235,8 @@ def select_draft(wanted: str, target: ModelFacts, draft: ModelFacts | None) -> t
     """Choose the draft of a pair by the setting `draft.type`.
 
     Returns:
-        Whether to load the draft file, whether to load MTP layers, and a notice if the wanted kind is missing, else "".
+        Whether to load the draft file, whether to load MTP layers, and a notice if the requested kind is missing, else
+        "".
     """
     if wanted in (Source.NGRAM, "none"):
         return False, False, ""

@@ -23,7 +23,7 @@ _DEFAULT_BLOCK, _LEAST_BLOCK, LONGEST_BLOCK = 16, 2, 64
 _SELECTOR, _MARKOV, _CONFIDENCE = "selector_hidden.weight", "markov_w1.weight", "conf_proj.weight"
 """Tensors of DFlash2 blocks, of DSpark blocks, and of DSpark blocks that predict the acceptance."""
 _SELECTOR_NUMBERS = ("block_size", "conv_kernel_size", "conv_group_size", "selector_rank", "selector_top_k")
-"""Numbers that a DFlash2 block must have."""
+"""Required numbers of a DFlash2 block."""
 _FIRST_BLOCK = "blk.0.attn_norm.weight"
 """A tensor that a file with only MTP layers lacks."""
 EMBEDDING, OUTPUT = "token_embd.weight", "output.weight"
@@ -34,22 +34,21 @@ _D2T_TYPE = 27
 
 @dataclass(frozen=True, slots=True)
 class HeadFacts:
-    """Facts from the header of an EAGLE-3 head, a DFlash block, or an MTP layer in a file of its own.
+    """Facts from the header of an EAGLE-3 head, a DFlash block, or an MTP layer in a separate file.
 
     Attributes:
-        kind: Its kind.
         target_layers: Layers of the target whose inputs it reads.
         target_width: Width of the target's hidden rows.
         block_size: Tokens of a DFlash block, including the last token of the text before it.
         mask_token: Placeholder token at the drafted positions of a DFlash block.
         fault: Why Tandem cannot use it, as a clause.
-        shares_memory: It attends to the KV cache of its target and has none of its own.
-        shares_output: It has no output weights of its own and computes logits with those of its target.
-        shares_embedding: It has no embeddings of its own and reads those of its target.
-        is_causal: The tokens of a block do not attend to later ones.
+        shares_memory: Whether it uses its target's KV cache instead of its own.
+        shares_output: Whether it computes logits with its target's output weights.
+        shares_embedding: Whether it uses its target's embeddings.
+        is_causal: Whether the tokens of a block do not attend to later tokens.
         n_candidates: Candidates for each token of a DFlash2 block; 0 for other blocks.
         first_drafted: Index of the first drafted token in a block; 0 in most DSpark blocks, 1 in other blocks.
-        has_confidence: A DSpark block predicts for each token whether it will be accepted.
+        has_confidence: Whether a DSpark block predicts for each token whether it will be accepted.
     """
 
     kind: Source
@@ -67,14 +66,14 @@ class HeadFacts:
     has_confidence: bool = False
 
     def as_target(self, name: str) -> str:
-        """Return why the file of this name cannot be a target, as a sentence."""
+        """Return as a sentence why the file of this name cannot be a target."""
         return f"{name} is {self.kind.with_article}, which drafts for a target."
 
     def follows_target(self, overrides: Sequence[str] = ()) -> bool:
         """Return whether it must be on its target's devices, because llama.cpp aborts on shared tensors elsewhere.
 
         Args:
-            overrides: Devices of the target's tensors as PATTERN=DEVICE; without one, its embeddings are in RAM, which
+            overrides: Devices of the target's tensors as PATTERN=DEVICE; by default, its embeddings are in RAM, which
                 every device can use.
         """
         patterns = (split_override(override)[0] for override in overrides)
@@ -83,12 +82,12 @@ class HeadFacts:
 
     @property
     def longest(self) -> int:
-        """Longest draft."""
+        """Longest draft in tokens."""
         return min(MAX_DRAFT, self.block_size - self.first_drafted) if self.block_size else MAX_DRAFT
 
 
 def head_facts(header: GgufHeader) -> HeadFacts | None:
-    """Return the facts of a file with draft layers alone; None for any other model."""
+    """Return the facts of a file with only draft layers; None for other models."""
     facts = _head_facts(header)
     if facts is None or (facts.kind is Source.MTP and not facts.shares_memory):
         return facts
@@ -139,7 +138,7 @@ def _head_facts(header: GgufHeader) -> HeadFacts | None:
 
 
 def _selector_fault(header: GgufHeader, width: int) -> str | None:
-    """Return what llama.cpp refuses in the header of a DFlash2 block, as a clause."""
+    """Return as a clause what llama.cpp refuses in the header of a DFlash2 block, if anything."""
     if missing := next((key for key in _SELECTOR_NUMBERS if not header.number(key)), None):
         return f"its header has no {missing}"
     group, n_candidates = header.number("conv_group_size"), header.number("selector_top_k")

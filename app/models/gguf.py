@@ -1,6 +1,6 @@
 """Read the header of a GGUF file without loading the model.
 
-Written by hand because the header must be readable from a part of a file and from hostile ones, in a fraction of the
+This reader exists because headers must be readable from a part of a file and from hostile files, in a fraction of the
 load time. The format is described in ggml's docs/gguf.md; versions 2 and 3, little-endian.
 """
 
@@ -24,7 +24,7 @@ from app.models.model_names import part_names
 
 Scalar = int | float | bool | str
 Value = Scalar | list[bytes] | list[int] | None
-"""A metadata value. Only tokens, token types and short arrays of integers are kept; other arrays are None."""
+"""A metadata value. Only tokens, token types and short arrays of integers are stored; other arrays are None."""
 
 MAGIC = b"GGUF"
 TOKENS_KEY = "tokenizer.ggml.tokens"
@@ -37,19 +37,19 @@ _DEFAULT_ALIGNMENT = 32
 _MAX_ELEMENTS = 1 << 22
 _DOWNLOAD_AGAIN_FIX = "Download it again; ⟨setup⟩ does that for a pair from Hugging Face."
 MAX_HEADER_BYTES = 1 << 28
-"""A sparse file of terabytes costs nothing to make, so its end alone bounds neither time nor memory. The largest
-vocabularies have a quarter of a million tokens, as many merges, and headers of 16 MB."""
+"""Limit for a header, because a sparse file of terabytes costs nothing to create. The largest vocabularies have a
+quarter of a million tokens, as many merges, and headers of 16 MB."""
 _FOREIGN_BYTES = 64
 _FOREIGN_MAGIC = {
     b"version https://git-lfs": "Git put a pointer in its place, and git lfs pull downloads the file",
     b"<!doctype html": "it is a web page",
     b"<html": "it is a web page",
 }
-"""Other formats by their beginning."""
+"""Other formats by their first bytes."""
 _STRING, _ARRAY = 8, 9
 _INTEGER_TYPES = (4, 5, 7)
 _MAX_KEPT_ARRAY = 512
-"""One number per layer, of as many layers as llama.cpp knows."""
+"""Longest stored array: one number per layer, for the most layers that llama.cpp allows."""
 _STRUCT_FORMATS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
 _U32, _U64 = _STRUCT_FORMATS[4], _STRUCT_FORMATS[10]
 
@@ -63,11 +63,11 @@ class ForeignHeaderError(HeaderError):
 
 
 class HeaderIncompleteError(HeaderError):
-    """More bytes are needed."""
+    """The header needs more bytes."""
 
 
 class Tensor(NamedTuple):
-    """A tensor as the header lists it: dimensions, GGML type, and byte offset from the start of the data."""
+    """A tensor in the header: dimensions, GGML type, and byte offset from the start of the data."""
 
     shape: tuple[int, ...]
     kind: int
@@ -76,11 +76,11 @@ class Tensor(NamedTuple):
 
 @dataclass(frozen=True)
 class GgufHeader:
-    """Metadata of one GGUF file.
+    """Metadata of a GGUF file.
 
     Attributes:
         metadata: Values by key, in the file's order.
-        n_parameters: Elements of all tensors in this file; None if their list was not read.
+        n_parameters: Elements of all tensors in this file, if their list was read.
         n_bytes: Length of the header with that list, without padding; 0 if it was not read.
         tensors: Tensors in this file by name; empty if their list was not read.
     """
@@ -98,7 +98,7 @@ class GgufHeader:
         return -(-self.n_bytes // size) * size
 
     def tensor_bytes(self, file_bytes: int) -> Iterator[tuple[str, int]]:
-        """Yield the name and the bytes of each tensor in a file of this size."""
+        """Yield the name and size of each tensor in a file of this size."""
         offsets = sorted(tensor.offset for tensor in self.tensors.values())
         ends = dict(pairwise([*offsets, max(0, file_bytes - self.data_start)]))
         for name, tensor in self.tensors.items():
@@ -106,16 +106,16 @@ class GgufHeader:
 
     @property
     def architecture(self) -> str:
-        """llama.cpp's name of the architecture, or ""."""
+        """Return llama.cpp's name of the architecture, or ""."""
         value = self.metadata.get("general.architecture")
         return value if isinstance(value, str) else ""
 
     def of_architecture(self, key: str) -> Value:
-        """Return the value of `<architecture>.<key>`, or None."""
+        """Return the value of `<architecture>.<key>`, if any."""
         return self.metadata.get(f"{self.architecture}.{key}")
 
     def number(self, key: str) -> int:
-        """Return that value as a positive number, the largest of an array; 0 for anything else."""
+        """Return the value of `<architecture>.<key>` as a positive number, the largest of an array; else 0."""
         value = self.of_architecture(key)
         if isinstance(value, list):
             value = max((n for n in value if isinstance(n, int)), default=0)
@@ -123,13 +123,13 @@ class GgufHeader:
 
     @cached_property
     def tokens(self) -> list[bytes]:
-        """Texts of the vocabulary by id; empty without a tokenizer."""
+        """Return the texts of the vocabulary by id; empty without a tokenizer."""
         value = self.metadata.get(TOKENS_KEY)
         return [token for token in value if isinstance(token, bytes)] if isinstance(value, list) else []
 
     @cached_property
     def token_types(self) -> list[int]:
-        """llama.cpp's token types by id; empty if the file has none."""
+        """Return llama.cpp's token types by id; empty if the file has none."""
         value = self.metadata.get(TYPES_KEY)
         return [kind for kind in value if isinstance(kind, int)] if isinstance(value, list) else []
 
@@ -161,7 +161,7 @@ class _Reader:
         return struct.unpack(layout, self.take(struct.calcsize(layout)))[0]
 
     def strings(self, count: int, *, keep: bool) -> list[bytes] | None:
-        """Read `count` strings; the loop is written out for speed."""
+        """Read `count` strings; the loop is inlined for speed."""
         if count > (self._end - self.at) // 8:
             raise self._too_short()
         self._strings_left -= count
@@ -189,11 +189,11 @@ def parse_header(data: bytes | mmap.mmap, *, tensors: bool = False, vocabulary: 
     Args:
         data: The beginning of the file.
         tensors: Also read the list of tensors after the metadata, for the number of parameters.
-        vocabulary: Keep the texts and types of the tokens, which takes most of the time.
+        vocabulary: Store the texts and types of the tokens, which takes most of the time.
 
     Raises:
         HeaderIncompleteError: More bytes are needed.
-        ForeignHeaderError: It is no GGUF header, or one of a version that llama.cpp does not read.
+        ForeignHeaderError: It is no GGUF header, or a version that llama.cpp does not read.
         HeaderError: It is damaged.
     """
     reader = _Reader(data)
@@ -274,10 +274,10 @@ def read_header(path: Path, *, tensors: bool = False, vocabulary: bool = True) -
 
     Raises:
         ModelFileError: It is missing, not a regular file, or not GGUF.
-        DamagedFileError: It is empty, cut short or damaged, or lacks a part.
+        DamagedFileError: It is empty, truncated or damaged, or lacks a part.
     """
     with file_errors(path):
-        # Before it is opened: opening a pipe waits for a writer.
+        # Check before opening: opening a pipe waits for a writer.
         if regular_file.status(path).st_size == 0:
             raise DamagedFileError(f"{path} is empty.", _DOWNLOAD_AGAIN_FIX)
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
@@ -294,7 +294,7 @@ def read_header(path: Path, *, tensors: bool = False, vocabulary: bool = True) -
 
 @contextmanager
 def file_errors(path: Path) -> Iterator[None]:
-    """Turn errors of a model file into `ModelFileError`s."""
+    """Convert errors of a model file to `ModelFileError`s."""
     try:
         yield
     except FileNotFoundError:
@@ -310,6 +310,6 @@ def file_errors(path: Path) -> Iterator[None]:
     except HeaderError as error:
         raise DamagedFileError(f"{path} is damaged: {error}.", _DOWNLOAD_AGAIN_FIX) from None
     except (OSError, ValueError) as error:
-        # A name with a zero byte is a ValueError.
+        # A name with a zero byte raises ValueError.
         reason = getattr(error, "strerror", None) or error
         raise ModelFileError(f"{printable(str(path))} cannot be read: {reason}.", "Check the path.") from None

@@ -1,4 +1,4 @@
-"""Estimate from a header what each layer keeps of the context: keys and values, sliding windows, recurrent state."""
+"""Estimate from a header what each layer stores of the context: keys and values, sliding windows, recurrent state."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from app.models.gguf import GgufHeader
 _F16_BYTES = 2
 """Bytes of a value in the KV cache."""
 _FULL_EVERY = {"gemma3": 6, "gemma3n": 5, "cohere2": 4, "olmo2": 4, "exaone4": 4}
-"""Period of the layers without a sliding window where the file does not say; 2 in other architectures."""
+"""Period of the layers without a sliding window if the file lacks it; 2 in other architectures."""
 SHARED_SHARE = 0.05
-"""Usual share of a mixture-of-experts model outside its experts; small ones with a large vocabulary have up to 0.16."""
+"""Usual share of a mixture of experts outside its experts; small models with a large vocabulary have up to 0.16."""
 _ATTENTION_INTERVAL = 4
-"""Every fourth layer of Qwen3.5 has attention where the file does not say."""
+"""Every fourth layer of Qwen3.5 has attention if the file does not say."""
 
 
 def head_widths(header: GgufHeader, width: int) -> tuple[int, int, int]:
@@ -24,7 +24,7 @@ def head_widths(header: GgufHeader, width: int) -> tuple[int, int, int]:
 
 
 def kv_bytes(header: GgufHeader, width: int) -> int:
-    """Return the keys and values of one token in all layers but MTP layers; sliding windows count in full."""
+    """Return the bytes of keys and values of a token in all layers except MTP layers; sliding windows count in full."""
     if by_layer := _kv_widths(header, width):
         return _F16_BYTES * sum(values for values, _ in by_layer)
     heads, key, value = head_widths(header, width)
@@ -38,12 +38,12 @@ def kv_bytes(header: GgufHeader, width: int) -> int:
 
 
 def cached_layers(header: GgufHeader) -> int:
-    """Return how many layers, from the first one on, keep a part of the context; the last of Gemma 4 share theirs."""
+    """Return how many leading layers store a part of the context; the last layers of Gemma 4 share theirs."""
     return max(0, _trunk(header) - header.number("attention.shared_kv_layers"))
 
 
 def _kv_widths(header: GgufHeader, width: int) -> list[tuple[int, bool]]:
-    """Return the values in the KV cache of each layer, and whether it has a sliding window; [] if all are alike.
+    """Return the values in the KV cache of each layer, and whether it has a sliding window; [] if all layers are alike.
 
     Gemma 4 has narrower heads in layers with a window.
     """
@@ -60,7 +60,7 @@ def _kv_widths(header: GgufHeader, width: int) -> list[tuple[int, bool]]:
 
 
 def _trunk(header: GgufHeader) -> int:
-    """Return the number of layers without MTP layers, which have a context of their own."""
+    """Return the number of layers without MTP layers, which have a separate context."""
     return max(0, header.number("block_count") - header.number("nextn_predict_layers"))
 
 
@@ -70,7 +70,7 @@ def _alternates(header: GgufHeader) -> bool:
 
 
 def state_values(header: GgufHeader) -> int:
-    """Return the values of one recurrent layer: convolution inputs and state (llama.cpp's llama-hparams.cpp)."""
+    """Return the values of a recurrent layer: convolution inputs and state (llama.cpp's llama-hparams.cpp)."""
     width = header.number("embedding_length")
     if cache := header.number("shortconv.l_cache"):
         return width * (cache - 1)
@@ -96,7 +96,7 @@ def recurrent_layers(header: GgufHeader) -> int:
 
 
 def window_share(header: GgufHeader, width: int) -> float:
-    """Return the share of the KV cache with a sliding window; llama.cpp's own pattern where the file has none."""
+    """Return the share of the KV cache with a sliding window; by default, llama.cpp's own pattern."""
     if layers := _kv_widths(header, width):
         return sum(values for values, is_window in layers if is_window) / max(1, sum(values for values, _ in layers))
     pattern = header.of_architecture("attention.sliding_window_pattern")

@@ -1,7 +1,7 @@
-"""GGUF models that other programs left on this machine, and a draft for each of them.
+"""GGUF models from other programs on this machine, and a draft for each.
 
-Layouts: LM Studio keeps `publisher/repository/file.gguf`, Ollama keeps content by its hash and names it in manifests,
-Hugging Face's cache and llama.cpp's keep files by name.
+Layouts: LM Studio has `publisher/repository/file.gguf`, Ollama stores content by its hash and names it in manifests,
+Hugging Face's cache and llama.cpp's cache have files by name.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from app.models.pair_summary import free_name, pair_name
 from app.models.source import LocalModel, home_expanded
 
 MAX_MODELS = 100
-"""Models whose headers are read; each takes up to 0.3 s."""
+"""Number of models whose headers are read; each takes up to 0.3 s."""
 _MAX_DEPTH = 8
-"""Levels of folders that are searched below a folder."""
+"""Levels of folders searched below a folder."""
 _OLLAMA_MODEL = "application/vnd.ollama.image.model"
 """Media type of the layer with the GGUF file."""
 
@@ -37,7 +37,7 @@ class FoundModel:
     """A GGUF file, or the first part of a split model.
 
     Attributes:
-        name: Name in the program, for example "llama3.2-3b"; None if the file has a name of its own.
+        name: Name in the program, for example "llama3.2-3b"; None if the file has its own name.
     """
 
     path: Path
@@ -65,7 +65,7 @@ def model_folders(own: Sequence[str] = ()) -> dict[Path, str]:
 
 
 def _lm_studio(home: Path) -> Path:
-    """Return LM Studio's folder; a file in the home folder names another one."""
+    """Return LM Studio's folder; a file in the home folder may name another folder."""
     with suppress(OSError, ValueError):
         if named := (home / ".lmstudio-home-pointer").read_text(encoding="utf-8").strip():
             return Path(named)
@@ -109,13 +109,12 @@ def _ollama(folder: Path, program: str) -> Iterator[FoundModel]:
 
 
 def pairs_of(models: Iterable[FoundModel], known: Set[Path] = frozenset()) -> dict[str, Pair]:
-    """Return a pair for each model that can chat, by name, with the smallest compatible draft among the others.
+    """Return a pair for each model that can chat, by name, with the smallest compatible draft.
 
-    A model with an MTP layer needs no draft. Files that cannot be read are left out.
+    A model with an MTP layer needs no draft. Unreadable files are left out.
 
     Args:
-        models: The models that were found.
-        known: Resolved paths of targets that have a pair already.
+        known: Resolved paths of targets that already have a pair.
     """
     read: dict[FoundModel, ModelFacts] = {}
     for model in models:
@@ -134,7 +133,7 @@ def pairs_of(models: Iterable[FoundModel], known: Set[Path] = frozenset()) -> di
 
 
 def _draft(target: ModelFacts, read: Mapping[FoundModel, ModelFacts]) -> tuple[FoundModel, ModelFacts] | None:
-    """Return the smallest model that can draft; a target with draft layers of its own needs none."""
+    """Return the smallest model that can draft; a target with its own draft layers needs none."""
     if check_pair(target).draft_kind is not None:
         return None
     small = [one for one in read.items() if one[1].weight_bytes <= WORTHWHILE_SHARE * target.weight_bytes]

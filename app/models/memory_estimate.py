@@ -24,25 +24,24 @@ if TYPE_CHECKING:
     from app.models.model_facts import GraphWidths, ModelFacts
 
 DEFAULT_CONTEXT = 8192
-"""Tokens, unless asked otherwise or the model was trained for fewer."""
+"""Default context in tokens, unless the model was trained for fewer."""
 CELLS = 256
 """llama.cpp rounds the cells of a KV cache up to a multiple of this."""
 N_SNAPSHOTS = 7
-"""Earlier recurrent states to keep, and so the longest draft.
+"""Number of earlier recurrent states, and thus the longest draft.
 
-Backends multiply quantized weights row by row for batches of up to eight. Each state takes memory and
-nodes of llama.cpp's graph: ten filled it with the layers of Nemotron-H, which ends the process. With Qwen3.5-0.8B in
-Q4_0 on one thread, seven slow a token by 5%.
-"""
+Backends multiply quantized weights row by row for batches of up to eight. Each state takes memory and nodes of
+llama.cpp's graph: ten filled it with the layers of Nemotron-H, which ends the process. With Qwen3.5-0.8B in Q4_0 on one
+thread, seven slow a token by 5%."""
 _SAVED_STATES_BYTES = 512 << 20
 _MIN_SAVED_STATES, _MAX_SAVED_STATES = 2, 8
 _F16, _F32 = 2, 4
 _BATCH_COPIES = 4
-"""Batches that overlap on several devices (llama.cpp's GGML_SCHED_MAX_COPIES); each has inputs of its own."""
+"""Overlapping batches on several devices (llama.cpp's GGML_SCHED_MAX_COPIES); each has its own inputs."""
 _INPUTS = ("token_embd.weight", "position_embd.", "token_types.", "per_layer_token_embd.")
-"""Beginnings of the names of tensors of llama.cpp's input layer (LLM_TENSOR_LAYER_INPUT)."""
+"""Prefixes of tensor names in llama.cpp's input layer (LLM_TENSOR_LAYER_INPUT)."""
 _TOKEN_BYTES = 400
-"""Tokenizer memory for each token, here and in llama.cpp; a process grows by 410 bytes at 49,152 and 151,936 tokens."""
+"""Tokenizer memory per token, in Tandem and llama.cpp; a process grows by 410 bytes at 49,152 and 151,936 tokens."""
 
 
 def round_up(n_ctx: int) -> int:
@@ -51,43 +50,44 @@ def round_up(n_ctx: int) -> int:
 
 
 def longest_trained(n_ctx_train: int) -> int:
-    """Return the longest context for a model by its training context; 0 means unknown."""
+    """Return the longest context of a model by its training context; 0 means unknown."""
     return round_up(min(n_ctx_train or DEFAULT_CONTEXT, MAX_CONTEXT))
 
 
 def n_saved_states(state: int) -> int:
-    """Return how many recurrent states to keep in RAM for edits and branches; 0 if the model has no state."""
+    """Return how many recurrent states to save in RAM for edits and branches; 0 if the model has no state."""
     return max(_MIN_SAVED_STATES, min(_MAX_SAVED_STATES, _SAVED_STATES_BYTES // state)) if state else 0
 
 
 @dataclass(frozen=True, slots=True)
 class ModelMemory:
-    """Memory that one model takes, in bytes.
+    """Memory of a model, in bytes.
 
     Attributes:
         weights: All tensors of the file.
         kv: KV cache of `n_ctx` tokens at `kv_type`; `kv_fixed` of it hold sliding windows, whatever the context.
         compute: Compute buffers of the device that needs the most; `compute_growing` of it grow with the context.
         compute_on: Compute buffers by device, if llama.cpp measured them.
-        overlap: What `compute` grows by on each of several devices that hold all layers, because batches overlap there.
+        overlap: Growth of `compute` on each of several devices that hold all layers, because batches overlap there.
         host: Rows of logits, always in RAM.
         kv_type: A key of `KV_TYPES`.
         n_ctx_train: 0 if unknown.
-        embedding: Part of the weights that llama.cpp always keeps in RAM, such as token embeddings.
+        embedding: Weights that llama.cpp always keeps in RAM, such as token embeddings.
         output: Weights that llama.cpp offloads first; they have no KV cache.
-        repeated: Bytes of the embedding that serve as output weights too, if the file has none.
+        repeated: Bytes of the embedding that are also output weights, if the file has no others.
         blocks: Bytes of the weights of each layer without experts; () if unknown.
-        n_cached: Number of layers, from the first one on, that keep a part of the context; 0 for all.
+        n_cached: Number of leading layers that store a part of the context; 0 for all.
         vocabulary: Tokenizer tables, always in RAM.
         states: The recurrent state, beside the KV cache.
-        snapshots: Earlier states, kept beside it to roll back drafts.
+        snapshots: Earlier states, stored beside it to roll back drafts.
         saved: Copies of states in RAM, for earlier prompts.
         experts: Bytes of the experts of each layer that can move to RAM; () if none can.
-        window_gain: Bytes of the KV cache that are not needed with a small window cache; 0 if it is used or no use.
+        window_gain: Bytes of the KV cache that a small window cache saves; 0 if it is used or useless.
         projector: Encoder of pictures, on the target's first device: its weights and its compute buffers.
-        expert_copy: Bytes of the largest expert tensor; for long batches, a device holds a copy of one that is in RAM.
-        can_quantize_cache: `kv_type` may have fewer bits.
-        follows_target: Draft layers that must be on their target's devices; see `HeadFacts.follows_target`.
+        expert_copy: Bytes of the largest expert tensor; a device copies experts from RAM for long batches.
+        can_quantize_cache: Whether `kv_type` may have fewer bits.
+        follows_target: Whether it is draft layers that must be on their target's devices; see
+            `HeadFacts.follows_target`.
     """
 
     name: str
@@ -126,17 +126,17 @@ class ModelMemory:
 
     @property
     def layers(self) -> int:
-        """Weights, KV cache and states, wherever they are."""
+        """Return weights, KV cache and states, wherever they are."""
         return self.weights + self.context
 
     @property
     def context(self) -> int:
-        """KV cache and states: they are where the layers are."""
+        """Return KV cache and states, which are where the layers are."""
         return self.kv + self.states + self.snapshots
 
     @property
     def always_ram(self) -> int:
-        """RAM that it takes wherever its layers are."""
+        """Return the RAM that it takes wherever its layers are."""
         return self.host + self.vocabulary + self.saved
 
     def with_context(self, n_ctx: int) -> ModelMemory:
@@ -165,7 +165,7 @@ def with_tensors(need: ModelMemory, path: Path, overrides: Sequence[str] = (), *
     Raises:
         ModelFileError: A file is missing or not a model.
     """
-    # Not needed for the first frame.
+    # The first frame does not need this import.
     from app.models.model_facts import EXPERT, LAYER_TENSOR
 
     places = [(re.compile(pattern), device) for pattern, device in map(split_override, overrides)]
@@ -208,15 +208,15 @@ def with_tensors(need: ModelMemory, path: Path, overrides: Sequence[str] = (), *
 
 @dataclass(frozen=True, slots=True)
 class ContextShape:
-    """What the memory of a context depends on, beside its model.
+    """What the memory of a context depends on, besides its model.
 
     Attributes:
         kv_type: A key of `KV_TYPES`.
         n_outputs: Rows of logits in one batch.
-        n_snapshots: Earlier recurrent states to keep, where llama.cpp can.
+        n_snapshots: Earlier recurrent states to store, if llama.cpp can.
         n_batch: Tokens in one batch.
         flash_attention: False stores every head's scores over the whole cache.
-        swa_full: False keeps the sliding window and one batch in its layers, and copies of the window in RAM.
+        swa_full: False keeps only the sliding window and one batch in its layers, and copies of the window in RAM.
     """
 
     n_ctx: int
@@ -270,10 +270,10 @@ def draft_memory(
 ) -> ModelMemory:
     """Estimate the memory of a draft file, or of the target's MTP layers if `draft` is None.
 
-    The weights of MTP layers count with the target. Draft layers also keep the hidden rows of a batch in RAM.
+    The weights of MTP layers count with the target. Draft layers also store the hidden rows of a batch in RAM.
     `overrides` are those of the target.
     """
-    # Several MTP layers always keep the whole context.
+    # Several MTP layers always cache the whole context.
     shape = replace(shape, swa_full=shape.swa_full or (draft or target).n_mtp_layers > 1)
     made = estimate_memory(draft or target, shape)
     head = draft.head if draft is not None else None
@@ -284,7 +284,7 @@ def draft_memory(
     layers = draft or target
     kv = made.kv
     if head is None or head.kind is Source.MTP:
-        # MTP layers have attention, and a KV cache of their own.
+        # MTP layers have attention, and their own KV cache.
         kv = kv * layers.n_mtp_layers * _F16 * layers.graph.key_value // max(1, layers.kv_bytes_per_token)
     if draft is not None and head is not None:
         # The graph computes logits even if the file shares the target's output weights.
@@ -325,7 +325,7 @@ def compute_bytes(graph: GraphWidths, shape: ContextShape) -> int:
 
 
 def overlap_bytes(graph: GraphWidths, shape: ContextShape) -> int:
-    """Estimate what the compute buffer grows by if batches overlap: copies of the hidden rows and of the masks."""
+    """Estimate the growth of the compute buffer if batches overlap: copies of the hidden rows and of the masks."""
     rows = min(shape.n_batch, shape.n_ctx) * _F32 * graph.embedding
     return _BATCH_COPIES * rows + (_BATCH_COPIES - 1) * _mask_bytes(graph, shape)
 

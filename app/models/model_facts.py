@@ -1,4 +1,4 @@
-"""Model properties read from a GGUF header: size, layers, context, vocabulary, graph widths, recurrent state."""
+"""Model properties from a GGUF header: size, layers, context, vocabulary, graph widths, recurrent state."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _ADDS_BOS_PRES = (
 )
 """Tokenizers that add a BOS token unless the file says otherwise (llama.cpp's src/llama-vocab.cpp)."""
 _ALWAYS_ADDS_BOS = "gemma4"
-"""Ignores the file, because earlier conversions got it wrong."""
+"""Tokenizer that adds BOS whatever the file says, because earlier conversions were wrong."""
 _LONGEST_NAME = 80
 _F32_BYTES = 4
 _CACHE_BLOCK = 32
@@ -66,7 +66,7 @@ _HYBRID_WITH_ROLLBACK = frozenset(
         "qwen4exp",
     }
 )
-"""Hybrids whose earlier states llama.cpp can keep (`llm_arch_supports_rs_rollback` in its src/llama-arch.cpp)."""
+"""Hybrids whose earlier states llama.cpp can store (`llm_arch_supports_rs_rollback` in its src/llama-arch.cpp)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +74,8 @@ class GraphWidths:
     """Widths of a model's compute graph, in values per token and of all heads together.
 
     Attributes:
-        feed_forward: Widest feed-forward block; for a mixture, all experts used by one token.
-        masks: Attention masks; sliding-window models have two.
+        feed_forward: Widest feed-forward block; for a mixture, all experts of a token.
+        masks: Number of attention masks; sliding-window models have two.
     """
 
     embedding: int
@@ -92,27 +92,27 @@ class ModelFacts:
     """Properties of a model, from its header.
 
     Attributes:
-        name: Name shown everywhere; see `known_as`.
+        name: Displayed name; see `known_as`.
         architecture: llama.cpp's name.
-        quant: Quantization by the file's name.
-        n_parameters: None where the header does not list all tensors.
-        n_ctx_train: Context it was trained for, in tokens; 0 if unknown.
+        quant: Quantization in the file's name.
+        n_parameters: None if the header does not list all tensors.
+        n_ctx_train: Training context in tokens; 0 if unknown.
         weight_bytes: Size of all files.
         kv_bytes_per_token: KV cache of one token at 16 bits, without MTP layers.
-        can_rollback: Rejected tokens can be removed from its cache.
-        expert_share: Share of the experts that compute one token; 1 without experts.
-        expert_layers: Number of layers that have experts.
+        can_rollback: Whether rejected tokens can be removed from its cache.
+        expert_share: Share of the experts that compute a token; 1 without experts.
+        expert_layers: Number of layers with experts.
         recommended: Sampling values recommended by the file.
-        state_bytes: One recurrent state; 0 for a model without.
-        keeps_snapshots: llama.cpp can keep earlier states, so it can verify drafts.
-        header_bytes: Bytes before the tensors, as far as they were read.
-        can_quantize_cache: Its KV cache can be quantized.
+        state_bytes: A recurrent state; 0 without one.
+        keeps_snapshots: Whether llama.cpp can store earlier states, so that it can verify drafts.
+        header_bytes: Bytes before the tensors, if they were read.
+        can_quantize_cache: Whether its KV cache can be quantized.
         n_mtp_layers: Number of MTP layers among its blocks.
-        n_cached: Number of layers, from the first one on, that keep a part of the context.
+        n_cached: Number of leading layers that store a part of the context.
         mtp_fault: Why llama.cpp would abort on the MTP layers, as a clause.
         window: Sliding window in tokens; 0 if its cache must hold every token.
         window_share: Share of the KV cache in layers with a sliding window.
-        head: Facts of an EAGLE-3 head or DFlash block; None for any other model.
+        head: Facts of an EAGLE-3 head or DFlash block; None for other models.
     """
 
     name: str
@@ -144,20 +144,20 @@ class ModelFacts:
 
     @property
     def bytes_per_token(self) -> int:
-        """Weights read for one token."""
+        """Weights read for one token, in bytes."""
         return self.weight_bytes - int(self.expert_bytes * (1 - self.expert_share))
 
 
 def read_facts(path: Path) -> ModelFacts:
-    """Read the facts of a file on disk, of a split model by its first part. Raises ModelFileError."""
+    """Read the facts of a file on disk, or of a split model from its first part. Raises ModelFileError."""
     header = read_header(path, tensors=True)
     return model_facts(header, file=path.name, size=sum(part.stat().st_size for part in parts_here(path)))
 
 
 def model_facts(header: GgufHeader, *, file: str, size: int) -> ModelFacts:
-    """Derive the facts from the header of a file, or of the first part of a split model; `size` is that of all parts.
+    """Derive the facts from the header of a file, or of a split model's first part; `size` is that of all parts.
 
-    In a repository the file has its folders.
+    In a repository, the file name includes its folders.
     """
     name = header.metadata.get("general.name")
     layers, width = header.number("block_count"), header.number("embedding_length")
@@ -194,7 +194,7 @@ def model_facts(header: GgufHeader, *, file: str, size: int) -> ModelFacts:
 
 
 def _mtp_layers(header: GgufHeader) -> tuple[int, str | None]:
-    """Return the number of MTP layers and their fault; some conversions drop the layers and keep the metadata."""
+    """Return the number of MTP layers and their fault; some conversions drop the layers but not the metadata."""
     n = header.number("nextn_predict_layers")
     if not n or not header.tensors or "split.count" in header.metadata:
         return n, None
@@ -212,12 +212,12 @@ def _mtp_layers(header: GgufHeader) -> tuple[int, str | None]:
 
 
 def is_recurrent(architecture: str) -> bool:
-    """Return True for architectures whose recurrent state cannot be cut back (llama.cpp's src/llama-arch.cpp)."""
+    """Return whether an architecture has recurrent state, which cannot be cut back (llama.cpp's src/llama-arch.cpp)."""
     return architecture in _RECURRENT | _HYBRID | _HYBRID_WITH_ROLLBACK
 
 
 def keeps_snapshots(header: GgufHeader) -> bool:
-    """Return True where llama.cpp can keep earlier recurrent states of this model."""
+    """Return whether llama.cpp can store earlier recurrent states of this model."""
     return header.architecture in _HYBRID_WITH_ROLLBACK
 
 
@@ -248,7 +248,7 @@ def _expert_share(header: GgufHeader) -> float:
 
 
 def _experts(header: GgufHeader, size: int, *, is_whole: bool) -> tuple[int, int]:
-    """Return the bytes of all experts and the number of layers that have some; guessed for a split model."""
+    """Return the bytes of all experts and the number of layers with experts; guessed for a split model."""
     if _expert_share(header) == 1:
         return 0, 0
     tensors = [(match[1], n) for name, n in header.tensor_bytes(size) if (match := EXPERT.match(name))]

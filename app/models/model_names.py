@@ -23,17 +23,17 @@ _WORD = re.compile("[a-z0-9]+")
 _GENERIC_WORDS = ("mmproj", "model", "gguf")
 """Words in a projector's name that do not name its model."""
 _PROJECTOR_PREFERENCE = ("Q8_0", "F16", "BF16", "F32")
-"""Smallest first; more bits hardly change an answer."""
+"""Preference for projectors, smallest first; more bits hardly change an answer."""
 _MIX_SUFFIXES = {"Small": "_S", "Medium": "_M", "Large": "_L"}
 
 
 def known_as(file: str, own: str) -> str:
-    """Return the name of a model without its quantization, by its file name.
+    """Return the name of a model without its quantization, from its file name.
 
-    The name inside a file is often that of a training run; it is used if the file name says nothing.
+    The name inside a file is often that of a training run; it is used only if the file name says nothing.
 
     Args:
-        file: File name; of a split model any part's.
+        file: File name, or any part's name of a split model.
         own: Name inside the file, or "".
     """
     name = PurePath(file).name
@@ -53,7 +53,7 @@ def apart(target: str, draft: str) -> str:
 
 
 def file_type(name: str) -> str:
-    """Return llama.cpp's name of a file type as in file names: "Q4_K - Medium" is Q4_K_M."""
+    """Convert llama.cpp's name of a file type to that of file names: "Q4_K - Medium" is Q4_K_M."""
     head, _, size = name.partition(" - ")
     # The only type without a size in its file name.
     return head if head == "Q2_K" and size == "Medium" else head + _MIX_SUFFIXES.get(size, "")
@@ -66,9 +66,9 @@ def quantization(name: str) -> str:
 
 
 def projector_rank(name: str, model: str) -> tuple[int, int]:
-    """Return how well the name of a projector goes with that of a model; smaller is better.
+    """Rate how well a projector's name matches a model's; smaller is better.
 
-    First come the words in it that the model's name lacks, then the usual quantizations from the smallest.
+    The number of extra words counts first, then the quantization, smallest usual one first.
     """
     quant = quantization(name)
     words = set(_WORD.findall(name.lower().replace(quant.lower(), "")))
@@ -82,7 +82,7 @@ def plain(quant: str) -> str:
 
 
 class Part(NamedTuple):
-    """Position of a file in a split model: the common beginning of the names, its number from 1, and all parts."""
+    """Position of a file in a split model: common prefix of the names, number from 1, and number of parts."""
 
     stem: str
     number: int
@@ -90,13 +90,13 @@ class Part(NamedTuple):
 
 
 def part_of(name: str) -> Part | None:
-    """Return the position of a file by its name; None for a whole model."""
+    """Return the position of a file from its name; None for a whole model."""
     found = _SPLIT_FILE_NAME.fullmatch(name)
     return Part(found["stem"], int(found["number"]), int(found["count"])) if found else None
 
 
 def part_names(name: str) -> list[str]:
-    """Return the names of all parts by the name of one; a whole model is its only part."""
+    """Return the names of all parts from the name of one; a whole model is its only part."""
     found = part_of(name)
     if found is None:
         return [name]
@@ -105,7 +105,7 @@ def part_names(name: str) -> list[str]:
 
 
 def parts_here(path: Path) -> list[Path]:
-    """Return the present parts of a model by any part; of a whole model its path."""
+    """Return the present parts of a model, given any part."""
     if part_of(path.name) is None:
         return [path]
     return [file for file in map(path.with_name, part_names(path.name)) if is_file(file)]

@@ -12,9 +12,9 @@ from app.settings.layers import ThinkingSupport
 
 _CTX_MULTIPLE = 1024
 _LEAST_ROOM = 1024
-"""Tokens for an answer."""
+"""Smallest room for an answer in tokens."""
 _SHARE_OF_ROOM = 4
-"""A quarter of the prompt is added for the answer and the next prompts."""
+"""Prompt tokens per token of room for the answer and the next prompts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +25,8 @@ class ModelInfo:
         name: Display name; see `app.models.model_names.known_as`.
         quantization: The file type as files spell it, such as "Q4_K_M".
         n_ctx_train: Training context in tokens; 0 if unknown.
-        chat_template: Jinja source; "" without one.
-        bos: Text of the token that begins a sequence, "" without one; `eos` of the one that ends it.
+        chat_template: Jinja source, or "".
+        bos: Text of the token that begins a sequence, or ""; `eos` ends a sequence.
     """
 
     name: str
@@ -42,7 +42,7 @@ class ModelInfo:
 
 @dataclass(frozen=True, slots=True)
 class DeviceMemory:
-    """Estimated bytes of a pair on one device, or in RAM ("cpu"); its description and size are "" and 0 if unknown."""
+    """Estimated bytes of a pair on a device, or in RAM ("cpu"); an unknown description is "", an unknown size 0."""
 
     device: str
     n_bytes: int
@@ -56,15 +56,15 @@ class PairInfo:
 
     Attributes:
         n_ctx: Context length in tokens.
-        device: Where the layers are, as a short phrase.
-        memory: Estimate for each device that is used; () if not estimated.
+        device: Devices of the layers, as a short phrase.
+        memory: Estimate for each used device; () if not estimated.
         n_ctx_room: Longest context that fitted at loading, in tokens; 0 if not estimated.
         most_drafted: Drafted tokens that the target can roll back; None for any number.
         wants_draft_model: Whether a recurrent target could roll back if it was loaded with a draft model.
-        thinking_support: Thinking settings that change the prompt of the target.
-        draft_failed: Whether the draft model failed and is left out until both are loaded again.
-        draft_kind: What the draft is; None without one.
-        projector: Name of the file that encodes pictures; None if the pair reads no pictures.
+        thinking_support: Thinking settings that change the target's prompt.
+        draft_failed: Whether the draft model failed and is not used until the pair is loaded again.
+        draft_kind: Kind of the draft, if any.
+        projector: Name of the file that encodes pictures, if the pair reads pictures.
     """
 
     target: ModelInfo
@@ -82,11 +82,11 @@ class PairInfo:
 
     @property
     def can_draft(self) -> bool:
-        """Rejected drafts can be rolled back."""
+        """Return whether rejected drafts can be rolled back."""
         return self.most_drafted != 0
 
     def sources(self, drafting: Drafting) -> tuple[Source, ...]:
-        """Return the draft sources of these settings that are available."""
+        """Return the available draft sources of these settings."""
         if drafting is None or not self.can_draft or self._wants_more(drafting):
             return ()
         model, lookup = (drafting.model, drafting.lookup) if isinstance(drafting, AutoDraft) else (True, False)
@@ -94,7 +94,7 @@ class PairInfo:
         return (*drafter, Source.NGRAM) if lookup else drafter
 
     def why_no_draft(self, drafting: Drafting) -> str:
-        """Return why no source can draft, as a clause; "" if one can, or drafting is off."""
+        """Return as a clause why no source can draft; "" if one can, or drafting is off."""
         if drafting is None or self.sources(drafting):
             return ""
         if self.wants_draft_model:
@@ -110,14 +110,13 @@ class PairInfo:
         return f"there is no draft model{without_lookup}"
 
     def _wants_more(self, drafting: Drafting) -> bool:
-        """Return whether n_min exceeds the tokens that can be rolled back."""
         most = self.most_drafted
         return isinstance(drafting, DraftParams) and most is not None and drafting.n_min > most
 
 
 @dataclass(frozen=True, slots=True)
 class ContextLimit:
-    """The longest context in tokens, and why not more, as a clause."""
+    """The longest context in tokens, and as a clause why it cannot be longer."""
 
     n_ctx: int
     reason: str
@@ -143,13 +142,13 @@ def enough_for(pair: PairInfo, n_tokens: int) -> int:
 
 
 def context_remark(pair: PairInfo, n_ctx: int) -> str:
-    """Return a note about a context of `n_ctx` tokens that is too long; "" without one."""
+    """Return a note about a context of `n_ctx` tokens that is too long, or ""."""
     limit = context_limit(pair)
     return f"At most {limit.n_ctx:,} tokens: {limit.reason}." if round_up(n_ctx) > limit.n_ctx else ""
 
 
 def rounding(n_ctx: int) -> str:
-    """Return a note about a context that is rounded up; "" for none."""
+    """Return a note about a context that is rounded up, or ""."""
     if n_ctx == round_up(n_ctx):
         return ""
     return f"Context rounded up from {n_ctx:,} to {round_up(n_ctx):,} tokens (a multiple of {CELLS})."
@@ -165,14 +164,14 @@ def context_line(pair: PairInfo) -> str:
 def or_longer(pair: PairInfo, n_tokens: int, way: Callable[[int], str]) -> str:
     """Return how to get a longer context, or why that is impossible, as the rest of a sentence.
 
-    `way` returns how to get a context of a number of tokens.
+    `way` returns how to get a context of a given length.
     """
     enough = enough_for(pair, n_tokens)
     return f", or {way(enough)}" if enough else f"; {why_no_longer(pair)}"
 
 
 def why_no_longer(pair: PairInfo) -> str:
-    """Return the reason why a longer context would not help, as a clause."""
+    """Return as a clause why a longer context would not help."""
     limit = context_limit(pair)
     if limit.n_ctx > pair.n_ctx:
         return f"the longest context here, {limit.n_ctx:,}, would not do: {limit.reason}"

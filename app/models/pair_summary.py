@@ -23,19 +23,19 @@ _DEMO_MODEL = "SmolLM2-135M-Instruct"
 _DEMO_DRAFT = "a smaller copy of it"
 SAME_FILE = "the same file"
 NO_DRAFT = "none"
-"""Given in place of a draft: use none, not even draft layers beside the target."""
+"""In place of a draft: use no draft, not even draft layers beside the target."""
 UNKNOWN, OVER, NO_FILE = "?", ">", "no file"
-"""Text in place of a size, or before a lower bound."""
+"""Placeholders for a size, and the sign before a lower bound."""
 _DEMO_BYTES = {"target": 98_000_000, "draft": 88_000_000}
 _CLASS_WEIGHTS, _CLASS_NEED = 0.85, 0.95
 """Shares of a memory class that the weights and the pair take, if sizes are unknown."""
 _USUAL_DRAFT = 600_000_000
 _MAX_CACHES, _BUFFER_SHARE = 2_000_000_000, 0.08
-"""Caches and buffers before a header is read: as large as the weights up to a maximum, and a share of the weights. For
-the catalog's pairs the guess is 0.6 to 1.5 times the true size."""
+"""Guess for caches and buffers before a header is read: as large as the weights up to a maximum, and a share of the
+weights. For the catalog's pairs the guess is 0.6 to 1.5 times the true size."""
 _USUAL_LAYERS = 48
 _KEEP_FREE = 200_000_000
-"""Bytes of the disk that downloads leave free."""
+"""Disk space that downloads leave free."""
 
 
 def pair_texts(pair: Pair, files: SetUp | None = None) -> tuple[str, str]:
@@ -54,7 +54,7 @@ def pair_texts(pair: Pair, files: SetUp | None = None) -> tuple[str, str]:
 
 
 def title_of(target: ModelSource, draft: ModelSource | None) -> str:
-    """Return both models in one line, before their files are known."""
+    """Name both models in one line, before their files are known."""
     return " + ".join(text for text in pair_texts(Pair("", "", target, draft)) if text)
 
 
@@ -65,7 +65,7 @@ def pair_of(target: str, draft: str | None = None) -> Pair:
 
 
 def _named(source: ModelSource, file: str) -> tuple[str, str, str]:
-    """Return name, quantization and file of a source as they will be after loading."""
+    """Return name, quantization and file of a source, as after loading."""
     quant = ""
     if not file:
         file = PurePath(str(source)).name
@@ -76,7 +76,7 @@ def _named(source: ModelSource, file: str) -> tuple[str, str, str]:
 
 
 def pair_name(target: ModelSource) -> str:
-    """Return a name for a pair that the user put together."""
+    """Return a name for a pair that the user combined."""
     match target:
         case HubModel(repo=repo, quant=quant):
             text = f"{repo.rpartition('/')[2]}-{quant}" if quant else repo.rpartition("/")[2]
@@ -89,7 +89,7 @@ def pair_name(target: ModelSource) -> str:
 
 
 def free_name(pair: Pair, taken: Mapping[str, Pair]) -> str:
-    """Return the pair's name, with a number if other models have it among the pairs by name."""
+    """Return pair.name, or pair.name-2, -3, ... if other models use it."""
     number, name = 2, pair.name
     while name in taken and taken[name].sources != pair.sources:
         name, number = f"{pair.name}-{number}", number + 1
@@ -107,12 +107,12 @@ def setup_models(target: str, draft: str | None = None) -> str:
 
 
 def without_draft(error: AppError) -> str:
-    """Return the notice for a draft that cannot be made or loaded."""
+    """Return the notice for a draft that cannot be created or loaded."""
     return f"Running without this draft. {error.sentences}"
 
 
 def has_room(download_bytes: int, free_bytes: int) -> bool:
-    """Return whether a disk with these free bytes has room for a download."""
+    """Return whether a disk with `free_bytes` has room for a download."""
     return not download_bytes or download_bytes + _KEEP_FREE <= free_bytes
 
 
@@ -131,7 +131,7 @@ def model_bytes(source: ModelSource) -> int | None:
 
 
 def weights(pair: Pair) -> int:
-    """Return the bytes of both models, guessed if the catalog does not know; 0 without a basis for a guess."""
+    """Return the bytes of both models, guessed if the catalog does not know; 0 if there is nothing to guess from."""
     target, draft = model_bytes(pair.target), model_bytes(pair.draft) if pair.draft is not None else 0
     if target is None:
         return int(_CLASS_WEIGHTS * pair.memory_gb * GB)
@@ -139,7 +139,7 @@ def weights(pair: Pair) -> int:
 
 
 def pair_memory(pair: Pair, n_ctx: int) -> ModelMemory:
-    """Return the memory of both models as one, by the figures of the catalog; a guess unless `is_known`.
+    """Return the memory of both models as one, from the catalog; a guess unless `is_known`.
 
     Its layers are alike; those of a mixture have experts that can be in RAM.
     """
@@ -176,18 +176,18 @@ def _expert_bytes(pair: Pair) -> int:
 
 
 def is_known(pair: Pair) -> bool:
-    """Return whether the memory of a pair is estimated, not guessed."""
+    """Return whether the memory of a pair is estimated instead of guessed."""
     return model_bytes(pair.target) is not None and pair.working is not None
 
 
 def pair_bytes(pair: Pair) -> int | None:
-    """Return the bytes of both models; None unless both are known."""
+    """Return the bytes of both models, if both are known."""
     sizes = [model_bytes(source) for source in pair.sources]
     return sum(size for size in sizes if size is not None) if None not in sizes else None
 
 
 def download_bytes(pair: Pair) -> int:
-    """Return the bytes of a pair on Hugging Face; 0 if one is unknown."""
+    """Return the bytes of a pair on Hugging Face; 0 if a size is unknown."""
     sizes = [source.size for source in pair.sources if isinstance(source, HubModel)]
     return sum(size for size in sizes if size is not None) if None not in sizes else 0
 
@@ -211,7 +211,7 @@ def with_files(pair: Pair, files: SetUp | None) -> Pair:
 
 
 def with_sizes(pair: Pair, *sizes: int) -> Pair:
-    """Return the pair with the sizes of its loadable models; local ones know it themselves."""
+    """Return the pair with the sizes of its downloads; local files have their own."""
     target, *draft = (
         replace(source, size=size) if isinstance(source, HubModel) else source
         for source, size in zip(pair.sources, sizes, strict=False)

@@ -1,4 +1,4 @@
-"""Ask Hugging Face whether it still holds the files that the catalog names: what is gone, changed, newer or renamed."""
+"""Check whether Hugging Face still has the catalog's files: what is gone, changed, newer or renamed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from app.models.source import HubModel
 
 UNCHANGED, NEWER, RENAMED, CHANGED, GONE, UNKNOWN = "unchanged", "newer", "renamed", "changed", "gone", "unknown"
 STATES = (GONE, CHANGED, UNKNOWN, NEWER, RENAMED, UNCHANGED)
-"""States of a file, the most urgent first."""
+"""States of a file, most urgent first."""
 _N_PARALLEL = 8
 
 
@@ -39,7 +39,7 @@ class FileCheck:
     Attributes:
         pairs: Names of the pairs that use it.
         state: One of `STATES`.
-        detail: What is different, as a sentence, if anything is.
+        detail: The difference as a sentence, if any.
     """
 
     source: HubModel
@@ -59,7 +59,7 @@ def sources_of(pairs: Iterable[Pair]) -> dict[HubModel, list[str]]:
 
 
 def check_files(sources: Mapping[HubModel, Sequence[str]], stop: threading.Event) -> Iterator[FileCheck]:
-    """Ask for every file, several at a time; yield each result as it comes.
+    """Check every file, several at a time; yield each result when it arrives.
 
     Raises:
         UnreachableError: Hugging Face cannot be reached.

@@ -15,18 +15,17 @@ _METER_S = 5.0
 
 
 class Watcher:
-    """Receiver of the progress of a request or a download; this one only cancels it once `stop` is set."""
+    """Receives the progress of a request or a download; this class only cancels it when `stop` is set."""
 
     def __init__(self, stop: threading.Event | None = None) -> None:
         self._stop = stop or threading.Event()
 
     def check_cancelled(self) -> None:
-        """Raise Interrupted once canceled."""
         if self._stop.is_set():
             raise Interrupted
 
     def pause(self, seconds: float) -> None:
-        """Wait before the next attempt. Raises Interrupted as soon as it is canceled."""
+        """Wait before the next attempt. Raises Interrupted when canceled."""
         if self._stop.wait(seconds):
             raise Interrupted
 
@@ -34,14 +33,14 @@ class Watcher:
         """Count bytes that arrived."""
 
     def found(self, n_bytes: int) -> None:
-        """Count bytes that were here already; negative when they turn out to be wrong."""
+        """Count bytes that were already here; negative if they turn out to be wrong."""
 
     def waiting(self, reason: str, seconds: float) -> None:
         """Show why no bytes arrive and for how long; an empty reason means that they arrive again."""
 
 
 class HeaderWatcher(Watcher):
-    """Report to `on_status`, in one line, how the header of a file or repository is read."""
+    """Reports to `on_status`, in one line, how a header is read."""
 
     def __init__(self, name: str, on_status: Callable[[str], None], stop: threading.Event | None = None) -> None:
         super().__init__(stop)
@@ -67,9 +66,9 @@ class FileProgress:
     Attributes:
         role: "target", "draft", or "vision" for a projector.
         done: Bytes on disk.
-        waiting: Why nothing happens at the moment; "" while it does.
+        waiting: Why nothing happens at the moment, or "".
         wait_s: Remaining seconds of the wait.
-        n_received: Bytes of this run among those on disk.
+        n_received: Bytes on disk that this run received.
     """
 
     role: str
@@ -94,7 +93,7 @@ class DownloadProgress:
 
     Attributes:
         bytes_per_s: Speed of both together over the last seconds.
-        left_s: Time left at that speed; None before there is one.
+        left_s: Time left at that speed, once it is known.
     """
 
     files: tuple[FileProgress, ...]
@@ -103,7 +102,7 @@ class DownloadProgress:
 
     @property
     def line(self) -> str:
-        """Both downloads in one line."""
+        """Describe both downloads in one line."""
         parts = [str(file) for file in self.files]
         if bytes_per_s := speed(self.bytes_per_s):
             parts.append(bytes_per_s)
@@ -113,7 +112,7 @@ class DownloadProgress:
 
 
 class DownloadWatcher(Watcher):
-    """Counts one model's download; written by one thread, `now` is read by another."""
+    """Counts a model's download; one thread writes it, another reads `now`."""
 
     def __init__(self, role: str, total: int, stop: threading.Event) -> None:
         super().__init__(stop)
@@ -132,7 +131,7 @@ class DownloadWatcher(Watcher):
 
 
 class SpeedMeter:
-    """Speed over the last seconds."""
+    """Measures the speed over the last seconds."""
 
     def __init__(self) -> None:
         self._seen: deque[tuple[float, int]] = deque()
@@ -150,7 +149,7 @@ class SpeedMeter:
 
 
 def speed(bytes_per_s: float) -> str:
-    """Format a download's speed, which has an empty text before it is known."""
+    """Format a download's speed; empty while it is unknown."""
     if bytes_per_s < 1000:
         return ""
     return f"{bytes_per_s / 1e6:.0f} MB/s" if bytes_per_s >= 1e6 else f"{bytes_per_s / 1e3:.0f} kB/s"

@@ -1,4 +1,4 @@
-"""Projector files: whether one belongs to a target, and which of those beside it."""
+"""Projector files: check whether one belongs to a target, and find one beside it."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _SECTIONS = "rope.dimension_sections"
 """Key of targets whose positions have several dimensions (M-RoPE)."""
 _WITH_SECTIONS = ("qwen2vl", "qwen2.5vl", "qwen3vl")
 _WITHOUT_SECTIONS = ("gemma", "idefics3", "internvl", "lfm2", "llama4", "mlp", "pixtral")
-"""Beginnings of the types of projectors for targets with M-RoPE, and for others; any other type is tried."""
+"""Prefixes of projector types for targets with M-RoPE, and for others; any other type is tried."""
 _FIX = "Choose the projector of the target (⟨model.mmproj⟩), or none (⟨model.mmproj=none⟩)."
 _BITS = {0: 32, 1: 16, 30: 16, 2: 4.5, 3: 5, 6: 5.5, 7: 6, 8: 8.5, 10: 2.625, 11: 3.4375, 12: 4.5, 13: 5.5, 14: 6.5625}
-"""Bits of a value by its GGML type."""
+"""Bits per value by GGML type."""
 
 
 def check_projector(path: Path, target: GgufHeader) -> None:
-    """Check by its header that a file is a projector for a target.
+    """Check from its header that a file is a projector for a target.
 
     Raises:
         ModelFileError: It is missing, no projector for pictures, or for another target.
-        DamagedFileError: It is cut short: libmtmd would load it and compute with zeros.
+        DamagedFileError: It is truncated: libmtmd would load it and compute with zeros.
     """
     header = read_header(path, tensors=True, vocabulary=False)
     if header.architecture != ARCHITECTURE or header.metadata.get("clip.has_vision_encoder") is not True:
@@ -48,9 +48,9 @@ def check_projector(path: Path, target: GgufHeader) -> None:
 
 
 def projector_beside(target: Path, header: GgufHeader) -> Path | None:
-    """Return the projector in the folder of a target, if any; of several, the smallest usual quantization.
+    """Return the projector in a target's folder, if any; prefer the smallest usual quantization.
 
-    Its name has no words that the target's lacks: a folder may hold several models of one width.
+    Its name has no words that the target's lacks: a folder may hold several models of the same width.
     """
     found: list[tuple[int, Path]] = []
     for path in sorted(target.parent.glob("*mmproj*.gguf")):

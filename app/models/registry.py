@@ -24,12 +24,12 @@ from app.models.source import HubModel, ModelSource
 _LOCK_S = 10.0
 _MOVE_AWAY = "Move it away; ⟨setup⟩ writes it again and downloads nothing that is here."
 _INVALID_TABLE_ERRORS = (ArithmeticError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
-"""Raised by reading a table that has another shape."""
+"""Errors caused by a table of another shape."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelOnDisk:
-    """A model that can be loaded: its file, of a split model the first part, and the bytes of all parts."""
+    """A model to load: its file, or the first part of a split model, and the bytes of all parts."""
 
     path: Path
     size: int
@@ -55,7 +55,7 @@ class SetUp:
 
     @property
     def parts(self) -> Iterator[Path]:
-        """All files, with that of the projector."""
+        """Return all files, including the projector."""
         for model in (*self.models, *((self.projector,) if self.projector is not None else ())):
             yield from model.parts
 
@@ -66,7 +66,7 @@ class SetUp:
 
     @property
     def is_here(self) -> bool:
-        """The files still exist."""
+        """Return whether the files still exist."""
         return self._missing is None
 
     @property
@@ -76,7 +76,7 @@ class SetUp:
 
     @property
     def gone(self) -> PairError:
-        """The error for a file that is missing or not accessible."""
+        """Return the error for a file that is missing or not accessible."""
         missing = self._missing or self.target.path
         return PairError(
             f"{missing.name} of the pair {self.pair.name} is gone from {missing.parent}.",
@@ -90,7 +90,7 @@ class Registered:
 
     Attributes:
         pairs: The pairs by name, in the order they were set up.
-        downloaded: Files that Tandem has downloaded, also of unfinished setups.
+        downloaded: Files that Tandem has downloaded, even for unfinished setups.
     """
 
     pairs: Mapping[str, SetUp] = field(default_factory=dict)
@@ -99,7 +99,7 @@ class Registered:
 
     @property
     def unused(self) -> Mapping[Path, int]:
-        """Downloaded files that no pair uses, in bytes."""
+        """Return downloaded files that no pair uses, with their bytes."""
         # Two revisions of a repository may have a name each for the same file.
         parts = (part for one in self.pairs.values() for part in one.parts)
         used = set(map(regular_file.resolved, parts))
@@ -112,25 +112,25 @@ class Registered:
         return one if one is not None and one.is_here and one.is_of(pair) else None
 
     def in_place_of(self, pair: Pair) -> SetUp | None:
-        """Return a pair that was set up under a shipped name before the catalog entry changed its files.
+        """Return a pair that was set up under a shipped name before the catalog changed its files.
 
-        It is used until the user sets the pair up again; an entry that the user changed asks for other files.
+        It is used until the user sets the pair up again; an entry that the user changed means other files.
         """
         one = self.pairs.get(pair.name)
         return one if pair.shipped and one is not None and one.is_here and not one.is_of(pair) else None
 
 
 class Registry:
-    """The file with the pairs that were set up.
+    """The file with the registered pairs.
 
-    Every change reads it again under a lock, so that two programs do not undo each other.
+    Every change reads it again under a lock, so that two programs do not undo each other's changes.
     """
 
     def __init__(self, file: Path) -> None:
         self._file = file
 
     def read(self) -> Registered:
-        """Return the pairs that are set up. Raises CatalogError for a damaged file."""
+        """Return the registered pairs. Raises CatalogError for a damaged file."""
         table = regular_file.read_toml(self._file, CatalogError, _MOVE_AWAY, missing_ok=True)
         try:
             return _registered(table, self._file)
@@ -140,7 +140,7 @@ class Registry:
             raise CatalogError(f"{self._file} cannot be read: its structure is wrong.", _MOVE_AWAY) from error
 
     def add(self, pair: SetUp, *, default: bool | None = None) -> None:
-        """Register a pair, in place of one of the same name.
+        """Register a pair, replacing any pair of the same name.
 
         Args:
             default: Whether it becomes the default pair; the demo never replaces another pair. With None, it becomes
@@ -169,11 +169,11 @@ class Registry:
         self._change(change)
 
     def claim(self, path: Path) -> None:
-        """Remember that Tandem has downloaded a file."""
+        """Record that Tandem has downloaded a file."""
         self._change(lambda now: replace(now, downloaded=now.downloaded | {path}))
 
     def release(self, paths: Sequence[Path]) -> None:
-        """Forget files that are deleted."""
+        """Forget deleted files."""
         self._change(lambda now: replace(now, downloaded=now.downloaded - set(paths)))
 
     def _change(self, change: Callable[[Registered], Registered]) -> None:

@@ -37,7 +37,7 @@ from app.models.progress import Watcher
 from app.models.source import DEFAULT_REVISION, DemoModel, HubModel, LocalModel, ModelSource
 
 DemoFile = Callable[[str], Path]
-"""Returns the path of the demo's target or draft; creates it if missing."""
+"""Returns the path of the demo's target or draft; creates the file if missing."""
 _FIRST_PARSE = 1 << 16
 
 
@@ -47,12 +47,12 @@ class ResolvedModel:
 
     Attributes:
         files: Files in the repository, in the order of a split model's parts; () for a file on this machine.
-        path: The file to load if it is on this machine already, else None.
+        path: The file to load, if it is already on this machine.
         size: Bytes of all parts.
-        gated: Its terms must be accepted first.
-        beside: Draft layers in the same repository, the preferred first.
-        moved_to: New name of the repository, if it has one.
-        projector: File of the same repository that encodes pictures for a target, if it has one.
+        gated: Whether its terms must be accepted first.
+        beside: Draft layers in the same repository, preferred first.
+        moved_to: New name of the repository, if it was renamed.
+        projector: Projector for a target in the same repository, if any.
     """
 
     source: ModelSource
@@ -75,11 +75,11 @@ def resolve(source: ModelSource, demo_file: DemoFile, watcher: Watcher, *, draft
     """Find the files of a source.
 
     Args:
-        watcher: Receives the status text, and cancels it.
-        draft: It is used as a draft, which decides the quantization if none is named.
+        watcher: Receives the status text, and cancels the request.
+        draft: Whether it is used as a draft, which decides the default quantization.
 
     Raises:
-        HubError: Hugging Face does not have it or cannot be asked.
+        HubError: Hugging Face does not have it or cannot be reached.
         ModelFileError: A local file is missing, or a folder.
         Interrupted: Canceled.
     """
@@ -93,7 +93,7 @@ def resolve(source: ModelSource, demo_file: DemoFile, watcher: Watcher, *, draft
 
 
 def _on_hub(source: HubModel, watcher: Watcher, *, draft: bool) -> ResolvedModel:
-    # A downloaded file is used if Hugging Face does not answer, or holds another file now.
+    # A downloaded file is used if Hugging Face does not answer, or now has another file.
     here = cache.cached_model(source, draft=draft)
     ask = partial(repository, source.repo, source.revision)
     try:
@@ -103,7 +103,7 @@ def _on_hub(source: HubModel, watcher: Watcher, *, draft: bool) -> ResolvedModel
         if here is not None:
             return ResolvedModel(source, here[1], here[0], sum(file.size for file in here[1]))
         if isinstance(error, NoRevisionError) and source.sha256 is not None and source.revision != DEFAULT_REVISION:
-            # Its checksum tells whether the file of another commit is the same.
+            # Its checksum shows whether the file of another commit is the same.
             return _on_hub(replace(source, revision=DEFAULT_REVISION), watcher, draft=draft)
         if isinstance(error, NoRepositoryError) and source.is_pinned:
             gone = f"{source.repo} is gone from {host()}, or it is private now."
@@ -130,10 +130,10 @@ def _listed(source: HubModel, files: tuple[choose.RemoteFile, ...]) -> ResolvedM
 
 
 def current(source: ModelSource, watcher: Watcher) -> ModelSource:
-    """Return what a repository holds now in place of a file that a catalog names, without a checksum if it changed.
+    """Return a repository's current replacement for a catalog's file, without a checksum if it changed.
 
     Raises:
-        HubError: It holds nothing in its place, or cannot be asked.
+        HubError: There is no replacement, or Hugging Face cannot be reached.
         Interrupted: Canceled.
     """
     if not isinstance(source, HubModel) or not source.is_pinned:
@@ -159,7 +159,7 @@ def facts_of(model: ResolvedModel, watcher: Watcher) -> ModelFacts:
 
     Raises:
         HubError: The header is not available or invalid.
-        ModelFileError: The same for a file on this machine, or it is cut short.
+        ModelFileError: The header of a local file is not available or invalid, or the file is truncated.
         Interrupted: Canceled.
     """
     if model.path is not None:
@@ -182,8 +182,8 @@ def read_remote_header(file: choose.RemoteFile, watcher: Watcher) -> GgufHeader:
     end, data = min(file.size, MAX_HEADER_BYTES), bytearray()
 
     def request() -> GgufHeader:
-        """Request the missing bytes; hang up once the header is complete."""
-        # Every parse begins at the first byte, so the next one waits for twice as many.
+        """Request the missing bytes; hang up when the header is complete."""
+        # Every parse begins at the first byte, so the next parse waits for twice as many.
         next_parse = _FIRST_PARSE
         with closing(stream_from(file, len(data), end)) as pieces:
             for piece in pieces:
@@ -208,9 +208,9 @@ def read_remote_header(file: choose.RemoteFile, watcher: Watcher) -> GgufHeader:
 def own_draft(
     target: ResolvedModel, facts: ModelFacts, watch: Callable[[str], Watcher], warnings: list[str]
 ) -> tuple[ResolvedModel, ModelFacts] | None:
-    """Return the draft layers beside a target that `tandem pairs find` lists first.
+    """Return the preferred draft layers beside a target.
 
-    None if the target's file has its own, or if none beside it can draft; `warnings` receives why the first one cannot.
+    None if the target's file has its own, or if none beside it can draft; `warnings` receives the reason.
     """
     alone = check_pair(facts)
     if alone.problems or alone.draft_kind is not None:

@@ -26,7 +26,7 @@ from app.models.source import DEFAULT_REVISION, HubModel, ModelSource
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A pair whose files are known and whose headers have been read.
+    """A pair whose files are known and whose headers were read.
 
     Attributes:
         models: The models by role: "target", "draft", and "vision" for the encoder of pictures.
@@ -41,11 +41,11 @@ class Prepared:
 
     @property
     def sized(self) -> Pair:
-        """The pair with the sizes of its files."""
+        """Return the pair with the sizes of its files."""
         return with_sizes(self.pair, *(model.size for model in self.models.values()))
 
     def refuse(self) -> None:
-        """Raise PairError for incompatible models, CacheError for a small disk; before the user is asked."""
+        """Raise PairError for incompatible models and CacheError for a full disk, before the user is asked."""
         if self.check.remedy is not None:
             raise PairError(self.check.problems[0], remedy_text(self.check.remedy, self.models["target"].source))
         if not has_room(self.download_bytes, self.free_bytes):
@@ -73,14 +73,14 @@ class Setup:
         finds_projector: bool = True,
         latest: bool = False,
     ) -> Prepared:
-        """Find both models and read their headers, with status texts; a few megabytes are downloaded.
+        """Find both models and read their headers, with status texts; this downloads a few megabytes.
 
-        Files that are here are hashed; damaged ones are deleted, to be downloaded again.
+        Files that are here are hashed; damaged files are deleted, to be downloaded again.
 
         Args:
             finds_draft: Add draft layers from the target's repository to a pair without a draft.
-            finds_projector: Add the file that encodes pictures for the target, if its repository has it.
-            latest: Use what the repositories hold now in place of the files that the catalog names.
+            finds_projector: Add the projector from the target's repository, if any.
+            latest: Use the repositories' current files instead of the catalog's files.
 
         Raises:
             AppError: A model is not available or invalid; `FileChangedError` if `latest` may help.
@@ -138,14 +138,14 @@ class Setup:
     def install(self, prepared: Prepared, downloads: list[DownloadWatcher], *, default: bool | None = None) -> None:
         """Download what is missing, one model after the other, and register the pair.
 
-        `downloads` receives the progress of each. For `default` see `Registry.add`.
+        `downloads` receives the progress of each model. For `default` see `Registry.add`.
 
         Raises:
-            AppError: As `Prepared.refuse`; a file is not available; the pair cannot be registered.
+            AppError: See `Prepared.refuse`; or a file is not available, or the pair cannot be registered.
             Interrupted: Canceled.
         """
         models = prepared.models
-        # Since `prepare` the disk may have filled up.
+        # The disk may have filled up since `prepare`.
         missing_bytes = _missing_bytes(models.values())
         replace(prepared, download_bytes=missing_bytes, free_bytes=cache.free_bytes()).refuse()
         paths = {role: model.path for role, model in models.items()}
@@ -167,13 +167,13 @@ class Setup:
             n_received = watcher.now.n_received
             paths.append(Download(file, watcher).run())
             if watcher.now.n_received > n_received:
-                # Stored at once: the next download may fail.
+                # Registered immediately, because the next download may fail.
                 self._registry.claim(paths[-1])
         return paths[0]
 
 
 def _changes(pair: Pair, models: Iterable[ResolvedModel], watch: Callable[[str], Watcher]) -> Iterator[str]:
-    """Yield what changed on Hugging Face since the catalog named the files that are to be downloaded."""
+    """Yield what changed on Hugging Face since the catalog named the files to download."""
     for named, model in zip(pair.sources, models, strict=False):
         used = model.source
         if model.moved_to is not None:
@@ -192,5 +192,5 @@ def _changes(pair: Pair, models: Iterable[ResolvedModel], watch: Callable[[str],
 
 
 def _missing_bytes(models: Iterable[ResolvedModel]) -> int:
-    """Return the bytes to download; a file that is target and draft counts once."""
+    """Return the bytes to download; a file that is both target and draft counts once."""
     return sum(map(cache.missing_bytes, {file for model in models for file in model.files}))

@@ -1,4 +1,4 @@
-"""One setup on a thread of its own, for the command line and the screen."""
+"""A setup on its own thread, for the command line and the screen."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ _NO_TRANSFER = DownloadProgress((), 0.0, None)
 
 @dataclass(frozen=True, slots=True)
 class SetupProgress:
-    """Setup of one pair, or a check without a setup.
+    """Progress of a pair's setup, or of a check without a setup.
 
     Attributes:
-        prepared: Result of the check, once there is one.
+        prepared: Result of the check, once it has ended.
         error: Why the setup failed.
         header_progress: Progress of reading model headers; empty if none are read.
     """
@@ -74,17 +74,17 @@ class SetupProgress:
 
 @dataclass(eq=False)
 class SetupTask:
-    """Check a pair, then set it up; `progress` can be read from any thread.
+    """Checks a pair, then sets it up; `progress` can be read from any thread.
 
-    Its thread is a daemon, because a network that does not answer must not keep the program from ending, and imports
-    Hugging Face's client itself, because that takes half a second.
+    Its thread is a daemon, because a network that does not answer must not keep the program alive. It imports Hugging
+    Face's client itself, which takes half a second.
 
     Attributes:
         pair: Returns the pair; called on the thread, may raise AppError.
         prepared: Result of an earlier check.
         installs: Whether to set it up after the check.
-        confirmed: Whether models may be downloaded without a question.
-        finds_draft: See `Setup.prepare`, which also has `finds_projector` and `latest`.
+        confirmed: Whether models may be downloaded without asking.
+        finds_draft: See `Setup.prepare`, also for `finds_projector` and `latest`.
         default: See `Registry.add`.
     """
 
@@ -116,7 +116,7 @@ class SetupTask:
         return replace(now, transfer=self._meter.read(self._downloads))
 
     def cancel(self) -> None:
-        """Stop; downloaded bytes stay. A running request may keep the thread for seconds."""
+        """Stop; downloaded bytes stay. A running request may keep the thread alive for seconds."""
         self._stop.set()
         if self._now.running:
             self._now = self.progress.ended(Stage.STOPPED)
@@ -125,7 +125,7 @@ class SetupTask:
         return self._stop.is_set()
 
     def follow(self) -> Iterator[SetupProgress]:
-        """Start, and yield the progress until the end. Raises what the steps raise; Interrupted if canceled."""
+        """Start, and yield the progress until the end. Raises the errors of the steps; Interrupted if canceled."""
         self.start()
         while self.is_alive() and not self.is_cancelled():
             yield self.progress

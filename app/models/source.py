@@ -13,7 +13,7 @@ from app.core.regular_file import is_file, is_folder
 DEMO_PREFIX = "demo:"
 DEFAULT_REVISION = "main"
 _REPOSITORY_NAME = r"(?![A-Za-z0-9._-]*(?:--|\.\.))[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?"
-"""The rule of the hub's client, which refuses any other."""
+"""The same rule as in the hub's client, which refuses other names."""
 _REPOSITORY_ID = rf"{_REPOSITORY_NAME}/{_REPOSITORY_NAME}(?<!\.git)"
 _HUB_SOURCE = re.compile(rf"(?P<repo>{_REPOSITORY_ID})(?:@(?P<revision>[\w./-]+?))?(?:[:](?P<want>.+))?")
 _HUB_HOSTS = ("huggingface.co", "www.huggingface.co", "hf.co", "hf-mirror.com")
@@ -27,10 +27,10 @@ class HubModel:
     Attributes:
         repo: `owner/name`.
         quant: Quantization ("Q4_K_M"); None leaves the choice to `app.models.hub.choose`.
-        file: File in the repository, of a split model the first part; None finds it by `quant`.
+        file: File in the repository, or the first part of a split model; None finds it by `quant`.
         revision: Branch, tag or commit.
-        size: Bytes of all parts, where known.
-        sha256: Checksum of the only part, where known.
+        size: Bytes of all parts, if known.
+        sha256: Checksum of the only part, if known.
     """
 
     repo: str
@@ -46,7 +46,7 @@ class HubModel:
 
     @property
     def is_pinned(self) -> bool:
-        """Return whether a catalog names the size or the checksum of the file."""
+        """Return whether a catalog has the size or the checksum of the file."""
         return self.size is not None or self.sha256 is not None
 
     def __str__(self) -> str:
@@ -57,7 +57,7 @@ class HubModel:
 
 @dataclass(frozen=True, slots=True)
 class LocalModel:
-    """A file on this machine, of a split model the first part."""
+    """A file on this machine, or the first part of a split model."""
 
     path: Path
 
@@ -77,7 +77,7 @@ class DemoModel:
 
 @dataclass(frozen=True, slots=True)
 class FoundRepository:
-    """A repository that a search found, with the architecture and parameters of its GGUF files where known."""
+    """A repository found by a search, with the architecture and parameters of its GGUF files, if known."""
 
     name: str
     architecture: str = ""
@@ -88,7 +88,7 @@ ModelSource = HubModel | LocalModel | DemoModel
 
 
 def parse_source(text: str) -> ModelSource:
-    """Read a model as people write it.
+    """Parse a model as people write it.
 
     `owner/repo`, `owner/repo:Q4_K_M`, `owner/repo:file.gguf`, `owner/repo/file.gguf`, `owner/repo@revision:...`, an
     address on Hugging Face, `hf.co/owner/repo:Q4_K_M`, or a path. A path in an existing folder is a path.
@@ -129,8 +129,8 @@ def home_expanded(text: str) -> Path:
 
 
 def _on_hub(text: str) -> HubModel | None:
-    """Read a repository with a revision, quantization or file in any way of writing it; None for anything else."""
-    # A revision such as refs/pr/1 is one part of an address, by its quoted slashes.
+    """Parse a repository with a revision, quantization or file in any notation; None for anything else."""
+    # The quoted slashes of a revision such as refs/pr/1 make it one part of an address.
     parts = [unquote(part) for part in text.split("/")]
     revision, file = None, None
     if len(parts) >= 4 and parts[2] in ("resolve", "blob", "tree"):

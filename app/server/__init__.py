@@ -1,7 +1,7 @@
 """The HTTP server: APIs of OpenAI and Anthropic over one engine.
 
-app            the table of routes, those without answers, errors, and the socket
-service        what the routes share: access, bodies, jobs, and answers as streams of events or whole
+app            the table of routes, routes without answers, errors, and the socket
+service        shared by the routes: access, bodies, jobs, and answers as streams of events or whole
 engine_queue   queue of requests, one at a time, and counters; bridge between asyncio and the engine's thread
 fields         read and validate JSON fields
 content        text of message content, documents, results of tools

@@ -1,4 +1,4 @@
-"""Turn the engine's events of one answer into text, reasoning, tool calls and an end; the interface of the formats."""
+"""Convert the engine's events of an answer to text, reasoning, tool calls and an end; the interface of the formats."""
 
 import json
 import logging
@@ -26,13 +26,13 @@ from app.worker.request import AnswerRequest
 log = logging.getLogger("tandem.server")
 
 KEEP_ALIVE_S = 10.0
-"""Seconds without an event after which a stream sends a comment, so that no proxy closes it."""
+"""A stream sends a comment after this time without an event, so that no proxy closes it."""
 Report: TypeAlias = Callable[[Finished], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class PrefillProgress:
-    """Progress of the prefill: all tokens, those from the cache, those done, and the milliseconds so far."""
+    """Progress of the prefill: all tokens, cached tokens, done tokens, and the elapsed milliseconds."""
 
     total: int
     cached: int
@@ -42,11 +42,11 @@ class PrefillProgress:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """New text of an answer or its reasoning; the first part of a step carries the step's tokens and counters.
+    """New text of an answer or its reasoning; the first part of a step has the step's tokens and counters.
 
     Attributes:
-        probabilities: Those of the tokens, if requested.
-        stats: Counters after the step; None if another part carries them.
+        probabilities: Probabilities of the tokens, if requested.
+        stats: Counters after the step, in one part of the step.
     """
 
     text: str
@@ -63,7 +63,6 @@ class CallPart:
     Attributes:
         index: Number of the call in the answer.
         call: The call with the new text of its arguments.
-        begins: Whether the call begins.
         ends: Whether its arguments are complete.
     """
 
@@ -94,7 +93,7 @@ Part = Delta | CallPart | End
 
 @dataclass(slots=True)
 class Answer:
-    """A complete answer; `end` is set by its last part."""
+    """A complete answer; its last part sets `end`."""
 
     text: str = ""
     reasoning: str = ""
@@ -121,10 +120,10 @@ class Answer:
 
 
 class PartReader:
-    """Turn the events of a request into parts, with calls of its tools.
+    """Converts the events of a request to parts, with calls of its tools.
 
-    The calls of custom tools have their text instead of arguments. Probabilities of the token that ends the answer, and
-    of those of a stop string, are left out, as is their text.
+    Calls of custom tools have text instead of arguments. The probability of the end token is left out, and those of a
+    stop string, like their text.
     """
 
     def __init__(self, asked: AnswerRequest) -> None:
@@ -148,7 +147,7 @@ class PartReader:
             case Step(segments=segments):
                 parts = [part for one in segments for part in self._parts(one)]
                 first = parts[0] if parts else None
-                # The counters of a step come with text, if only an empty one.
+                # The counters of a step come with text, if only an empty text.
                 text, rest = (first, parts[1:]) if isinstance(first, Delta) else (Delta(""), parts)
                 self._held += event.probabilities
                 step = replace(text, probabilities=self._decided(), tokens=event.tokens, stats=event.stats)
@@ -185,14 +184,14 @@ class PartReader:
 
     @staticmethod
     def _check(name: str, lark: str, text: str) -> None:
-        """Log an input that breaks its grammar: most formats hold it as a JSON string, which no grammar constrains."""
+        """Log an input that breaks its grammar: most formats write it as a JSON string, which no grammar constrains."""
         from app.llama.matcher import takes  # Only custom tools need llguidance in this process.
 
         if not takes(lark, text):
             log.warning("the input of the custom tool %r does not match its grammar", name)
 
     def _decided(self) -> tuple[TokenProbability, ...]:
-        """Return the next probabilities of tokens that are not part of a stop string and not the last one."""
+        """Return the next probabilities of tokens that are neither part of a stop string nor the last token."""
         n, n_bytes = len(self._held), 0
         while n and (n_bytes < self._longest_stop or not self._held[n - 1].piece):
             n -= 1
@@ -241,7 +240,7 @@ async def parts_of(ticket: Ticket, asked: AnswerRequest) -> AsyncIterator[Part |
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Id, model and time of an answer; the prefix of the id is that in the API's documentation.
+    """Id, model and time of an answer; the id has the prefix in the API's documentation.
 
     `report` returns more about an answer, for chat completions that ask for it.
     """
@@ -258,15 +257,15 @@ class Names:
 
 
 class Format(ABC):
-    """Write one answer as a stream of events, or whole.
+    """Writes an answer as a stream of events, or whole.
 
     Attributes:
         waits: Whether the first event waits for the number of prompt tokens.
-        asked: The request of the engine.
+        asked: The engine's request.
 
     Args:
         names: Id, model and time.
-        fields: Of the request.
+        fields: The client's request.
         index: Number of the answer in the request.
     """
 
@@ -281,11 +280,11 @@ class Format(ABC):
         return []
 
     def progress(self, prompt: PrefillProgress) -> list[str]:
-        """Return the events of the progress of the prompt."""
+        """Return the events for the progress of the prompt."""
         return []
 
     def keep_alive(self) -> str:
-        """Return what a stream sends while there is nothing new, such as while a prompt is read."""
+        """Return the text that keeps a silent stream open, for example while a prompt is read."""
         return ": keep-alive\n\n"
 
     @abstractmethod

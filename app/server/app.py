@@ -1,6 +1,6 @@
 """The routes of the server, the errors of requests, and the application behind a socket, served by uvicorn.
 
-Routes without answers tell about the server, its model, its slot, its counters, and about tokens and prompts.
+Routes without answers describe the server, its model, its slot, its counters, tokens and prompts.
 """
 
 import logging
@@ -42,12 +42,12 @@ _LONGEST_PATH = 60
 
 
 async def health(request: Request, service: Service) -> Response:
-    """Say that the server runs."""
+    """Report that the server runs."""
     return JSONResponse({"status": "ok"})
 
 
 async def home(request: Request, service: Service) -> Response:
-    """Say in a browser what runs here; clients such as Claude Code ask whether the address answers."""
+    """Describe the server in a browser; clients such as Claude Code test whether the address answers."""
     return PlainTextResponse(f"Tandem serves {service.model}. The API's base URL ends in /v1.\n")
 
 
@@ -89,7 +89,7 @@ def _model(service: Service) -> dict[str, Any]:
 
 
 async def props(request: Request, service: Service) -> Response:
-    """Return the properties that llama-server reports, as far as they exist here."""
+    """Return the properties that llama-server reports, if they exist here."""
     pair = service.queue.metrics.pair
     params = asdict(sampling(service.settings))
     target = pair.target if pair is not None else None
@@ -239,7 +239,7 @@ def make_app(service: Service) -> Starlette:
         origin = request.headers.get("origin")
         if request.method == "OPTIONS" and origin:
             text = page_error(origin).sentences
-        # A client with a wrong base URL shows here.
+        # The log reveals a client with a wrong base URL.
         service.on_end(request.method, request.url.path[:_LONGEST_PATH], error.status_code)
         response = _error_response(RequestError(text, status=error.status_code), request.url.path)
         response.headers.update(error.headers or {})
@@ -314,7 +314,7 @@ class HttpServer(uvicorn.Server):
             await self.serve([self._listener])
 
     def stop(self) -> None:
-        """End the server soon; safe on any thread."""
+        """Stop the server soon; safe on any thread."""
         self.should_exit = True
 
     @contextmanager

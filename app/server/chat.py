@@ -40,7 +40,7 @@ def read_chat(fields: Fields, settings: Resolved) -> AnswerRequest:
 
 
 def repeated(request: AnswerRequest, n: int) -> list[AnswerRequest]:
-    """Return a request for each of `n` answers, with a seed of its own if it has one."""
+    """Return a request for each of `n` answers, with different seeds if it has a seed."""
     sampling = request.sampling
     seeds = [None if sampling.seed is None else (sampling.seed + number) % _N_SEEDS for number in range(n)]
     return [replace(request, sampling=replace(sampling, seed=seed)) for seed in seeds]
@@ -52,7 +52,7 @@ def read_choices(fields: Fields, settings: Resolved) -> list[AnswerRequest]:
 
 
 class CompletionFormat(Format):
-    """Write an answer as a completion of any kind."""
+    """Writes an answer as a completion of any kind."""
 
     kind = ""
 
@@ -62,7 +62,7 @@ class CompletionFormat(Format):
         self._n = read_n_choices(fields)
 
     def progress(self, prompt: PrefillProgress) -> list[str]:
-        # As llama-server writes it.
+        # llama-server writes it like this.
         value = {"total": prompt.total, "cache": prompt.cached, "processed": prompt.done, "time_ms": prompt.ms}
         shows = self._fields.flag("return_progress")
         return [self._chunk(Delta(""), prompt_progress=value)] if shows else []
@@ -104,7 +104,7 @@ class CompletionFormat(Format):
 
 
 class ChatFormat(CompletionFormat):
-    """Write an answer as a chat completion."""
+    """Writes an answer as a chat completion."""
 
     kind = "chat.completion.chunk"
 
@@ -151,7 +151,7 @@ class ChatFormat(CompletionFormat):
 
 
 def as_logprob(one: TokenProbability) -> dict[str, Any]:
-    """Return the probability of a token as the chat API writes it."""
+    """Return the probability of a token in the format of the chat API."""
     return {**_logprob(one), "top_logprobs": [_logprob(other) for other in one.top]}
 
 
@@ -173,10 +173,10 @@ def usage_of(ends: Sequence[End], n: int = 1) -> dict[str, Any]:
 
 
 def as_timings(stats: GenerationStats) -> dict[str, float]:
-    """Return the timings as llama-server writes them: a rate of nothing is 0."""
+    """Return the timings in llama-server's format, in which missing rates are 0."""
     return {name: 0.0 if value is None else value for name, value in stats.timings.items()}
 
 
 def log_of(probability: float) -> float:
-    """Return the logarithm of a probability; JSON has no infinity for that of 0."""
+    """Return the logarithm of a probability; JSON has no infinity, which is the logarithm of 0."""
     return math.log(max(probability, _MIN_PROBABILITY))

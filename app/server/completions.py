@@ -37,7 +37,7 @@ def _requests(
     n: int,
     n_top: int | None,
 ) -> list[AnswerRequest]:
-    """Return the requests that continue each prompt `n` times; `lengths` name fields with the most tokens."""
+    """Return the requests that continue each prompt `n` times; `lengths` are the fields with the token limit."""
     request = replace(read_answer(fields, AnswerRequest.of(settings), FieldNames(lengths)), n_top=n_top)
     return [one for prompt in prompts for one in repeated(replace(request, text=prompt), n)]
 
@@ -78,7 +78,7 @@ def text_of(prompt: PlainPrompt | None) -> str:
 
 
 class TextFormat(CompletionFormat):
-    """Write an answer as a text completion."""
+    """Writes an answer as a text completion."""
 
     kind = "text_completion"
 
@@ -143,7 +143,7 @@ def _native_requests(prompts: Sequence[PlainPrompt], fields: Fields, settings: R
 
 
 class NativeFormat(CompletionFormat):
-    """Write an answer as llama-server's `/completion` does."""
+    """Writes an answer in the format of llama-server's `/completion`."""
 
     def __init__(self, names: Names, fields: Fields, index: int, asked: AnswerRequest) -> None:
         super().__init__(names, fields, index, asked)
@@ -221,7 +221,7 @@ def _stop_type(finished: Finished) -> str:
 
 
 def _at(value: Any, path: str) -> list[Any]:
-    """Return the value at a path such as "timings/prompt_n" in a list; an empty one if it is missing."""
+    """Return the value at a path such as "timings/prompt_n" in a list; an empty list if it is missing."""
     for name in path.split("/"):
         if not isinstance(value, dict) or name not in value:
             return []

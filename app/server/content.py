@@ -1,4 +1,4 @@
-"""Read message content: strings, text parts, documents, pictures, and notes in place of other parts."""
+"""Read message content: strings, text parts, documents, pictures, and notes instead of other parts."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class RequestPictures:
     """The pictures in the content of a request.
 
     Args:
-        limits: Those of a picture; None if pictures are refused.
-        reader: What reads text only, if pictures are refused.
+        limits: Limits of a picture; None if pictures are refused.
+        reader: Subject of the refusal, if pictures are refused.
 
     Attributes:
-        known: All pictures by their digests.
+        known: All pictures by digest.
     """
 
     def __init__(self, limits: PictureLimits | None = None, reader: str = "the loaded models read") -> None:
@@ -103,7 +103,7 @@ def _data(owner: Fields) -> tuple[bytes, str]:
         _refuse_data(where, "the id of a stored file, and the server stores none")
     head, comma, rest = text.partition(",")
     if head[:5].lower() == "data:" and comma:
-        # RFC 2397: percent-encoded, and base64 below that only if the head ends so.
+        # RFC 2397: percent-encoded, and base64 below that only if the header ends so.
         data = unquote_to_bytes(rest)
         if not head.rstrip().lower().endswith(";base64"):
             return data, where
@@ -111,7 +111,7 @@ def _data(owner: Fields) -> tuple[bytes, str]:
         data = text.encode()
     else:
         _refuse_data(where, "no data: URL; the server downloads nothing")
-    # Some clients write the alphabet of URLs, break lines or leave the padding out.
+    # Some clients use the URL alphabet, break lines or leave the padding out.
     data = b"".join(data.split()).translate(_URL_SAFE).rstrip(b"=")
     try:
         return base64.b64decode(data + b"=" * (-len(data) % 4), validate=True), where
@@ -141,7 +141,7 @@ def content_text(fields: Fields, name: str = "content") -> str:
 
 
 def result_text(fields: Fields, pictures: RequestPictures, name: str = "content") -> str:
-    """Return the result of a tool; a sentence stands for a part that cannot be read.
+    """Return the result of a tool; a sentence replaces an unreadable part.
 
     A refusal would end the conversation, because clients send the result again with every request.
     """

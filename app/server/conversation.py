@@ -16,14 +16,14 @@ from app.settings.layers import Resolved
 from app.worker.request import AnswerRequest, with_pictures
 
 _ID_LENGTH = 9
-"""Mistral's templates refuse ids of calls of any other length."""
+"""Mistral's templates refuse call ids of any other length."""
 _ROLES = {"system": Role.SYSTEM, "developer": Role.SYSTEM, "user": Role.USER, "assistant": Role.ASSISTANT}
 _SKIPPED_SUFFIXES = ("_call", "_output", "reference", "snapshot", "compaction", "_trigger", "_update")
-"""Ends of the types of items that say nothing to a model: those of OpenAI's own tools, and of Codex's own records."""
+"""Suffixes of item types without content for a model: OpenAI's own tools, and Codex's own records."""
 
 
 def new_call_id() -> str:
-    """Return an id for a call of a tool."""
+    """Return an id for a tool call."""
     return secrets.token_hex(_ID_LENGTH)[:_ID_LENGTH]
 
 
@@ -33,9 +33,9 @@ def read_messages(
     """Yield the messages in messages or items of any API.
 
     Args:
-        items: Messages, and the other items of OpenAI's responses API. Reasoning belongs to the item after it.
-        pictures: Takes the pictures in them.
-        tools: Those in namespaces have other names for the model.
+        items: Messages, and the other items of OpenAI's responses API. Reasoning belongs to the next item.
+        pictures: Receives their pictures.
+        tools: Tools of the request; tools in namespaces have other names for the model.
     """
     names = {tool["namespace"]: tool["function"]["name"] for tool in tools if "namespace" in tool}
     reasoning = ""
@@ -57,7 +57,7 @@ def read_messages(
             case "function_call_output" | "custom_tool_call_output":
                 yield _result(item, pictures, item.text("call_id", "0"), "output")
             case "agent_message":
-                # Codex passes a text from one of its agents to another.
+                # Codex forwards a text between its agents.
                 yield _result(item, pictures, "")
             case kind if not kind.endswith(_SKIPPED_SUFFIXES):
                 refuse(item.at("type"), kind, "message, reasoning, function_call or function_call_output")
@@ -70,7 +70,7 @@ def _result(fields: Fields, pictures: RequestPictures, call: str, name: str = "c
 
 
 def _read_message(message: Fields, pictures: RequestPictures) -> Iterator[Message]:
-    """Yield the messages in a message: the results of tools in it, then its text and its calls."""
+    """Yield the messages in a message: the tool results in it, then its text and its calls."""
     role = message.text("role")
     if role in ("tool", "function"):
         id_ = message.text("tool_call_id") or message.text("name", "0")
@@ -113,9 +113,9 @@ def _read_call(call: Fields) -> ToolCall:
 
 
 def _arranged(messages: Sequence[Message]) -> tuple[list[Message], Prefill | None]:
-    """Return messages in the order that chat templates accept, and a prefill if the last one is the assistant's.
+    """Return messages in the order that chat templates accept, and a prefill if the assistant's message is last.
 
-    System messages are merged into one, in front; so are consecutive messages of the assistant.
+    System messages are merged into one at the beginning; consecutive messages of the assistant are merged too.
     """
     system = "\n\n".join(message.content for message in messages if message.role is Role.SYSTEM)
     out: list[Message] = [Message(Role.SYSTEM, system)] if system else []

@@ -1,6 +1,6 @@
-"""Requests in the order of their arrival, one at a time, and their events on the server's event loop.
+"""Requests in order of arrival, one at a time, and their events on the server's event loop.
 
-Counters of the requests are for Prometheus and for the terminal.
+The counters of the requests are for Prometheus and for the terminal.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ _SUMMED = (
     *("prompt_n", "cache_n", "prompt_ns", "draft_prompt_ns", "predicted_n", "predicted_ns"),
     *("draft_n", "draft_n_accepted", "verify_steps", "drafted_steps"),
 )
-"""Counters of an answer that are added up."""
+"""Counters of an answer that are summed."""
 
 
 @dataclass(slots=True)
@@ -32,10 +32,10 @@ class Metrics:
     """Counters since the start; rates are those of the last answer.
 
     Attributes:
-        pair: None while it is loading.
+        pair: The loaded pair, once it is loaded.
         total: Sums over all answers.
-        current: Counters of the running answer, or of the last one.
-        longest: Most tokens of a prompt and its answer.
+        current: Counters of the running answer, or of the last answer.
+        longest: Largest number of tokens of a prompt and its answer.
     """
 
     pair: PairInfo | None = None
@@ -68,7 +68,7 @@ class Metrics:
             self.speedup = str(speedup) if speedup is not None else ""
 
     def as_prometheus(self) -> str:
-        """Return the counters in Prometheus' text format, with llama-server's names where it has one."""
+        """Return the counters in Prometheus' text format, with llama-server's names where they exist."""
         total = self.total
         prompt_seconds, predicted_seconds = (total.prompt_ns + total.draft_prompt_ns) / 1e9, total.predicted_ns / 1e9
         # The prompt of an answer takes a step too.
@@ -131,12 +131,12 @@ class Ticket:
 
 
 class EngineQueue:
-    """Own the engine; give it one request at a time. All methods run on the event loop.
+    """Owns the engine; gives it one request at a time. All methods run on the event loop.
 
     Args:
-        make_engine: Makes the engine; its events arrive on another thread.
+        make_engine: Creates the engine; its events arrive on another thread.
         metrics: Counts requests and their ends.
-        idle: Run while nothing is asked; it must give way to requests. None for nothing.
+        idle: Runs while no request is waiting, if given; it must yield to requests.
     """
 
     def __init__(self, make_engine: EngineFactory, metrics: Metrics, idle: Job | None = None) -> None:
@@ -155,7 +155,7 @@ class EngineQueue:
         self._listener = listener
 
     def start(self) -> None:
-        """Take requests on the running event loop."""
+        """Accept requests on the running event loop."""
         self._loop = asyncio.get_running_loop()
         self._start_next()
 
@@ -163,7 +163,7 @@ class EngineQueue:
         """Queue a request.
 
         Raises:
-            RequestError: Too many are waiting.
+            RequestError: Too many requests are waiting.
         """
         if len(self._waiting) >= MOST_WAITING:
             seconds = math.ceil(max(_LEAST_RETRY_S, min(_MOST_RETRY_S, self._seconds * len(self._waiting))))
@@ -175,12 +175,12 @@ class EngineQueue:
         return ticket
 
     def cancel(self, ticket: Ticket) -> None:
-        """Stop a request; nothing happens if it has ended."""
+        """Stop a request, unless it has ended."""
         if ticket is self._running:
             self.engine.cancel(ticket.number)
         elif ticket in self._waiting:
             self._waiting.remove(ticket)
-            # A new error each time: one that is raised again keeps all its tracebacks and their requests in memory.
+            # Create a new error each time: a reraised error keeps all its tracebacks and their requests in memory.
             ticket.put(Failed(None, RequestError("The request was stopped before its turn.", status=503)))
             self._count()
 

@@ -1,4 +1,4 @@
-"""Errors of requests, in the shape of the API that was called."""
+"""Errors of requests, in the format of the called API."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ class RequestError(AppError):
 
     Attributes:
         status: HTTP status.
-        param: The field that is wrong; None for none.
+        param: The wrong field, if any.
         retry_after_s: Seconds after which it may work; None for never.
         overflow: Tokens of the prompt and of the context, if it does not fit.
     """
@@ -43,7 +43,7 @@ class RequestError(AppError):
 
 
 def as_request_error(error: AppError) -> RequestError:
-    """Return an error of the engine as one of its request."""
+    """Convert an error of the engine to an error of its request."""
     if isinstance(error, RequestError):
         return error
     if isinstance(error, ContextOverflowError):
@@ -56,7 +56,7 @@ def as_request_error(error: AppError) -> RequestError:
 
 
 def _in_flags(text: str) -> str:
-    """Return a text whose fixes are flags of the server."""
+    """Replace the fixes in a text by flags of the server."""
     return worded(text, _words)
 
 
@@ -67,15 +67,14 @@ def _words(name: str, arguments: list[str]) -> str | None:
 
 
 def error_body(error: RequestError, path: str) -> dict[str, Any]:
-    """Return the JSON of an error: Anthropic's below /v1/messages, else OpenAI's."""
+    """Return the JSON of an error: Anthropic's below /v1/messages, or else OpenAI's."""
     kind = _ERROR_TYPES.get(error.status, "invalid_request_error" if error.status < 500 else "api_error")
     is_anthropic = path.startswith("/v1/messages")
     message, param = error.sentences, error.param
     more: dict[str, int] = {}
     if error.overflow is not None:
         n_prompt, n_ctx = error.overflow
-        # Clients compress the conversation if they recognize these words, which are Anthropic's, llama-server's and
-        # OpenAI's.
+        # Clients compress the conversation if they recognize these words of Anthropic's, llama-server's and OpenAI's.
         message = (
             f"prompt is too long: {n_prompt} tokens > {n_ctx} maximum."
             if is_anthropic

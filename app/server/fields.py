@@ -1,4 +1,4 @@
-"""Read the fields of a request: unknown ones are ignored, wrong ones are errors that name them."""
+"""Read the fields of a request: unknown fields are ignored, wrong fields are errors that name them."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _MOST_STOPS = 256
 MOST_TOP = 20
 _MOST_CHOICES = 64
 _MAX_NESTING = 64
-"""Most nested levels of a request, well below Python's recursion limit."""
+"""Deepest nesting of a request, well below Python's recursion limit."""
 _MAX_SEED = int(SAMPLING_BOUNDS["seed"][1])
 _UNLIMITED = -1
 """llama-server's value for no limit."""
 _UNTIL_CONTEXT = -2
-"""llama-server's value of `n_predict` for an answer that ends with the context, which every answer does here."""
+"""llama-server's value of `n_predict` for an answer up to the end of the context, as every answer here."""
 _MOST_LOOKED_BACK = int(SAMPLING_BOUNDS["repeat_last_n"][1])
 _STRICT_FIELDS = ("temperature", "top_p", "frequency_penalty", "presence_penalty")
-"""Fields that OpenAI refuses out of range; llama-server takes any number for the others."""
+"""Fields that OpenAI refuses if out of range; llama-server accepts any number in the others."""
 _EFFORT_NAMES = {"minimal": "low", "xhigh": "max", **{effort: effort for effort in EFFORTS}}
 
 
@@ -37,7 +37,7 @@ class Fields:
 
     Args:
         values: The object.
-        path: Where it is in the request, such as "messages[2].".
+        path: Its place in the request, such as "messages[2].".
     """
 
     def __init__(self, values: Mapping[str, Any], path: str = "") -> None:
@@ -136,7 +136,7 @@ def read_body(data: bytes) -> Fields:
     if _depth(value) > _MAX_NESTING:
         raise RequestError(f"The body is nested deeper than {_MAX_NESTING} levels.")
     text = json.dumps(value, ensure_ascii=False)
-    # Escapes in JSON may name half a character, which no answer could repeat, or what stands for pictures here.
+    # Escapes in JSON may contain half a surrogate pair, which no answer could repeat, or a mark of pictures.
     valid = without_marks(text).encode("utf-8", errors="replace")
     return Fields(value if valid.decode() == text else json.loads(valid))
 
@@ -163,7 +163,7 @@ class FieldNames:
     """Names of fields that differ between the APIs; "text.format" is a field of the object `text`.
 
     Attributes:
-        lengths: Token limits of an answer; the first one that is set counts.
+        lengths: Token limits of an answer; the first given field counts.
     """
 
     lengths: tuple[str, ...]
@@ -184,13 +184,13 @@ def read_answer(given: Fields, default: AnswerRequest, names: FieldNames) -> Ans
         guidance=_guidance(given, names.format),
         max_predict_ms=given.whole("t_max_predict_ms", -1, 1 << 30),
         cache_prompt="cache_prompt" not in given or given.flag("cache_prompt"),
-        # A client decides itself.
+        # The client runs the tools, not Tandem.
         stop_on_repeat=False,
     )
 
 
 def _owner(given: Fields, path: str) -> tuple[Fields, str]:
-    """Return the object that has a field, and the name of the field in it."""
+    """Return the object that has a field, and the field's name in it."""
     owner, _, name = path.rpartition(".")
     return (given.object(owner) or Fields({}, f"{owner}.")) if owner else given, name
 
@@ -210,7 +210,7 @@ def _sampling(given: Fields, default: SamplingParams) -> SamplingParams:
         seed = int_of(found["seed"])
         if seed is None:
             refuse("seed", found["seed"], "a whole number")
-        # A seed of llama.cpp has 32 bits; OpenAI's have 64.
+        # llama.cpp's seed has 32 bits, OpenAI's 64.
         found["seed"] = None if seed == _UNLIMITED else seed % (_MAX_SEED + 1)
     try:
         return replace(default, **found)
@@ -219,7 +219,7 @@ def _sampling(given: Fields, default: SamplingParams) -> SamplingParams:
 
 
 def _max_tokens(given: Fields, names: Sequence[str], default: int | None) -> int | None:
-    """Return the token limit of an answer; None for no limit."""
+    """Return the token limit of an answer, if any."""
     for name in names:
         low = _UNTIL_CONTEXT if name == "n_predict" else _UNLIMITED
         if (n := given.whole(name, low, 1 << 30)) is not None:
@@ -228,7 +228,7 @@ def _max_tokens(given: Fields, names: Sequence[str], default: int | None) -> int
 
 
 def _drafting(given: Fields, default: Drafting) -> Drafting:
-    """Return how an answer is drafted: with fixed parameters if the request names some, as in llama-server."""
+    """Return the drafting of an answer: fixed parameters if the request has some, as in llama-server."""
     nested = given.object("speculative") or Fields({})
     known = default if isinstance(default, DraftParams) else DraftParams()
     found: dict[str, float] = {}
@@ -252,7 +252,7 @@ def _stops(given: Fields, name: str) -> tuple[str, ...]:
 
 
 def _guidance(given: Fields, path: str) -> Guidance:
-    """Return grammar and logit bias: OpenAI's format at this path, or `grammar` and `json_schema` of llama-server."""
+    """Return grammar and logit bias: OpenAI's format at this path, or llama-server's `grammar` and `json_schema`."""
     holder, name = _owner(given, path)
     form = holder.object(name) or Fields({})
     owner, name, kind = given, "json_schema", form.text("type", "text")
@@ -260,7 +260,7 @@ def _guidance(given: Fields, path: str) -> Guidance:
         refuse(form.at("type"), kind, "text, json_object or json_schema")
     if kind != "text":
         owner, name = (form.object("json_schema") if kind == "json_schema" else None) or form, "schema"
-    # Any JSON is right for the schema true.
+    # The schema true allows any JSON.
     schema = {} if owner.raw(name) is True else owner.raw(name)
     if schema is None and kind != "text":
         schema = {"type": "object"} if kind == "json_object" else refuse(owner.at(name), None, "a JSON schema")
@@ -308,12 +308,12 @@ def _thinking(given: Fields, path: str, default: Thinking) -> Thinking:
 
 
 def read_n_choices(given: Fields, *names: str) -> int:
-    """Return how many answers to the same prompt are wanted, by the first of these fields that is set, or `n`."""
+    """Return the number of requested answers, from the first given field, or `n`."""
     return next((n for name in (*names, "n") if (n := given.whole(name, 1, _MOST_CHOICES))), 1)
 
 
 def read_n_top(given: Fields) -> int | None:
-    """Return how many top tokens to report per position; None for no probabilities."""
+    """Return how many top tokens to report per position; None reports no probabilities."""
     n = given.whole("top_logprobs", 0, MOST_TOP)
     if n and not given.raw("logprobs"):
         raise RequestError("top_logprobs needs logprobs: true.", param="top_logprobs")
@@ -323,5 +323,5 @@ def read_n_top(given: Fields) -> int | None:
 
 
 def is_token(value: object) -> bool:
-    """Return whether a value is a number that llama.cpp can take for a token id."""
+    """Return whether a value is a valid number for a token id of llama.cpp."""
     return type(value) is int and 0 <= value < 1 << 31

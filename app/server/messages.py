@@ -18,9 +18,9 @@ from app.worker.request import AnswerRequest
 
 _FIELD_NAMES = FieldNames(("max_tokens",), "stop_sequences", "output_config.format", "output_config.effort")
 _INVALID_JSON_KEY = "INVALID_JSON"
-"""Key under which Anthropic's documentation puts arguments that are no JSON."""
+"""Anthropic's documented key for arguments that are no JSON."""
 _CLIENT_TOOLS = ("bash_", "text_editor_", "computer_", "memory_")
-"""Types of Anthropic's tools that a client runs, and whose schemas only Anthropic's models know."""
+"""Types of Anthropic's client tools, whose schemas only Anthropic's models know."""
 _TOOL_CHOICES = ("auto", "any", "tool", "none")
 _STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
 
@@ -33,7 +33,7 @@ def read_anthropic(fields: Fields, settings: Resolved) -> AnswerRequest:
 
 
 def read_count(fields: Fields, settings: Resolved) -> AnswerRequest:
-    """Read a request to count tokens, which has no limit of them."""
+    """Read a request to count tokens, which has no token limit."""
     if (asked := fields.object("thinking")) is not None:
         kind = {"adaptive": "auto", "enabled": "on"}.get(asked.text("type"), "off")
         settings = settings.over({"answer.thinking": kind, "answer.reasoning_effort": "auto"})
@@ -68,14 +68,14 @@ def _tools(fields: Fields) -> Tools:
             refuse(one.at("input_schema"), None, "a JSON schema")
         else:
             tools.append(read_tool(one, "input_schema"))
-    # Tools that run on Anthropic's servers are left out, unless the request is about nothing else.
+    # Tools that run on Anthropic's servers are left out, unless they are the whole request.
     if others and not tools:
         refuse(others[0].at("type"), others[0].raw("type"), "custom; this server runs no tools")
     return chosen(tools, fields)
 
 
 class AnthropicFormat(Format):
-    """Write an answer as a message of content blocks."""
+    """Writes an answer as a message of content blocks."""
 
     waits = True
 
@@ -134,7 +134,7 @@ class AnthropicFormat(Format):
             # Null breaks Vercel's AI SDK, and Anthropic's schema requires the field.
             content.append({"type": "text", "text": answer.text, "citations": []})
         for call in answer.calls:
-            # A part of the input could look like a whole one.
+            # A part of the input could look complete.
             is_cut = answer.is_call_cut and call is answer.calls[-1]
             content.append(_tool_use(call, {} if is_cut else _input_of(call.arguments)))
         return {**self._message(), "content": content, **_stopped(answer.end), "usage": _usage(answer.end)}

@@ -31,7 +31,7 @@ _ECHOED_FIELDS: dict[str, Any] = {
     "parallel_tool_calls": True,
     "metadata": {},
 }
-"""Fields of the request that a response repeats, with their defaults."""
+"""Request fields that a response repeats, with their defaults."""
 _FIXED_FIELDS: dict[str, Any] = {
     "error": None,
     "max_tool_calls": None,
@@ -51,9 +51,9 @@ _TEXT_EVENTS = {
     "function_call": "function_call_arguments",
     "custom_tool_call": "custom_tool_call_input",
 }
-"""Events with the text of each type of item."""
+"""Text events by type of item."""
 _CALL_TEXTS = {"function_call": "arguments", "custom_tool_call": "input"}
-"""Field with the text of each type of call."""
+"""The text field by type of call."""
 
 
 def read_response(fields: Fields, settings: Resolved) -> AnswerRequest:
@@ -74,7 +74,7 @@ def read_response(fields: Fields, settings: Resolved) -> AnswerRequest:
 
 
 class ResponseFormat(Format):
-    """Write an answer as a response: its reasoning, its message and its calls are items.
+    """Writes an answer as a response: its reasoning, its message and its calls are items.
 
     It repeats some fields of the request.
     """
@@ -93,7 +93,7 @@ class ResponseFormat(Format):
         return [self._event(f"response.{name}", response=response) for name in ("created", "in_progress")]
 
     def keep_alive(self) -> str:
-        # Codex closes a stream without events for five minutes; comments do not count. Its tools are long.
+        # Codex closes a stream after five minutes without events, and comments do not count. Its tools are long.
         return self._event("response.in_progress", response={**self._response(), "instructions": None, "tools": []})
 
     def part(self, part: Part) -> list[str]:
@@ -121,7 +121,7 @@ class ResponseFormat(Format):
         return self._response(answer.end)
 
     def _begin(self, item: dict[str, Any]) -> list[str]:
-        """Return the events that end the open item and begin another one."""
+        """Return the events that end the open item and begin another."""
         out = self._close()
         self._open, self._text, self._logprobs = item, "", []
         out.append(self._event("response.output_item.added", output_index=len(self._items), item=item))

@@ -1,4 +1,4 @@
-"""What all routes share: engine, settings, access rules, reading bodies, running jobs, answers in any API's format.
+"""Shared by all routes: engine, settings, access rules, reading bodies, running jobs, answers in any API's format.
 
 Access is checked by API key, host name (against DNS rebinding) and origin of web pages.
 """
@@ -35,7 +35,7 @@ Reader: TypeAlias = Callable[[Fields, Resolved], Sequence[AnswerRequest]]
 _LONGEST_BODY = 64 << 20
 """Largest body in bytes: two large pictures in base64, or more text than any context holds."""
 _LONG_BODY = 1 << 20
-"""Bytes from which a body is read in a thread, so that other clients do not wait."""
+"""Larger bodies are read in a thread, so that other clients do not wait."""
 _STREAM_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 _LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 _PUBLIC_PATHS = ("/health", "/v1/health")
@@ -47,9 +47,9 @@ class Access:
     """Access rules of the server.
 
     Attributes:
-        host: Address that it listens on.
-        key: Required of every request; "" for none.
-        origins: Web pages that may call it; () for none.
+        host: Address that the server listens on.
+        key: Key required in every request, or "".
+        origins: Web pages that may call the server.
     """
 
     host: str = "127.0.0.1"
@@ -57,7 +57,7 @@ class Access:
     origins: tuple[str, ...] = ()
 
     def check(self, request: Request) -> None:
-        """Refuse a request without the key, or one from a web page that is not allowed.
+        """Refuse a request without the key, or from a web page that is not allowed.
 
         Raises:
             RequestError: It is refused.
@@ -68,7 +68,7 @@ class Access:
             self._check_key(request)
 
     def _check_page(self, request: Request) -> None:
-        # DNS rebinding: a web page can point its own host name at this address, but its requests still carry that name.
+        # DNS rebinding: a web page can point its own host name at this address, but its requests still have that name.
         host = request.headers.get("host", "").lower()
         name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
         if name not in (*_LOCAL_HOSTS, self.host.lower()):
@@ -77,7 +77,7 @@ class Access:
                 "Start tandem serve with --api-key KEY to allow other names.",
                 status=403,
             )
-        # A page of any other site can send a form here and occupy the engine, though it cannot read the answer.
+        # A page of any other site can send a form here and occupy the engine, although it cannot read the answer.
         origin = request.headers.get("origin")
         if origin is None or origin in self.origins or "*" in self.origins:
             return
@@ -94,7 +94,7 @@ class Access:
 
 
 def page_error(origin: str) -> RequestError:
-    """Return the refusal of a web page of another origin."""
+    """Return the error for a web page of another origin."""
     return RequestError(
         f'The web page "{origin}" may not call this server.',
         f"Start tandem serve with --cors {origin} to allow it.",
@@ -110,7 +110,6 @@ class Service:
         queue: The engine.
         settings: Settings of answers, which requests override.
         model: Name of the pair.
-        access: Access rules.
         on_end: Called with method, path and status when a request has its response, or its stream begins.
         report: Numbers for the field "tandem" of a chat completion that asks for it.
         started: Seconds since 1970.
@@ -175,7 +174,7 @@ def watched(request: Request, queue: EngineQueue, ticket: Ticket) -> Iterator[No
 
 
 def answering(prefix: str, read: Reader, form: type[Format]) -> Handler:
-    """Return the handler of an API whose requests ask for answers."""
+    """Return the handler for answers of an API."""
 
     async def handler(request: Request, service: Service) -> Response:
         fields = await body_of(request)
@@ -188,7 +187,7 @@ def answering(prefix: str, read: Reader, form: type[Format]) -> Handler:
         if fields.flag("stream"):
             return await _streamed(request, service.queue, formats)
         answers = []
-        # Answers are queued one at a time, so that other clients get their turns in between.
+        # Answers are queued one at a time, so that other clients get their turns.
         for one in asked:
             ticket, answer = service.queue.submit(one), Answer()
             with watched(request, service.queue, ticket):
@@ -214,7 +213,7 @@ async def _streamed(request: Request, queue: EngineQueue, formats: Sequence[Form
                         yield text
             yield "".join(formats[0].closing(ends))
         except Exception as error:
-            # A prompt that is refused gets a status; only later failures are events.
+            # A refused prompt gets a status; only later failures are events.
             if not has_begun:
                 raise
             yield sse(error_body(failure(error, path), path), "error" if "/messages" in path else "")
@@ -233,7 +232,7 @@ async def _streamed(request: Request, queue: EngineQueue, formats: Sequence[Form
 async def _events(
     format_: Format, parts: AsyncIterator[Part | PrefillProgress | None], ends: list[End]
 ) -> AsyncIterator[str]:
-    """Yield the events of one answer; add its end to `ends`."""
+    """Yield the events of an answer; add its end to `ends`."""
     has_begun = False
     async for part in parts:
         if not has_begun and not (format_.waits and part is None):

@@ -1,9 +1,9 @@
 """Read the tools of a request and the choice among them, in every API.
 
-A tool becomes a function of OpenAI's chat API. Beside "type" and "function" it may have:
+A tool becomes a function of OpenAI's chat API. Besides "type" and "function" it may have:
 
 strict     true if a keyword of its schema that cannot be enforced is an error
-custom     the grammar of the text that a custom tool takes, by its syntax; {} for any text
+custom     the grammar of a custom tool's text, by its syntax; {} for any text
 namespace  the tool's namespace and its own name
 """
 
@@ -30,12 +30,12 @@ _INPUT_BEGIN = re.compile(rf'\s*\{{\s*"{_INPUT}"\s*:\s*"')
 _STRING_TEXT = re.compile(
     r'(?:[^"\\]|\\(?:["\\/bfnrt]|u(?![dD][89abAB])[0-9a-fA-F]{4}|u[dD][89abAB][0-9a-fA-F]{2}\\u[0-9a-fA-F]{4}))+'
 )
-"""Text of a JSON string up to its end, or to an escape that is not complete."""
+"""Text of a JSON string up to its end, or to an incomplete escape."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """The tools that an answer may call, whether it must, and whether once at most."""
+    """The tools that an answer may call, whether it must call one, and whether at most once."""
 
     listed: tuple[Mapping[str, Any], ...] = ()
     must_call: bool = False
@@ -66,7 +66,7 @@ def read_tools(fields: Fields) -> list[dict[str, Any]]:
 def _listed(fields: Fields) -> Iterator[tuple[str, str, Fields]]:
     """Yield name for the model, namespace or an empty text, and tool.
 
-    A tool of a namespace has its own name, or, if that is taken, the namespace's in front of it.
+    A tool of a namespace keeps its name; if that is taken, the namespace precedes it.
     """
     taken: set[str] = set()
     tools = fields.objects("tools")
@@ -81,7 +81,7 @@ def _listed(fields: Fields) -> Iterator[tuple[str, str, Fields]]:
 
 
 def read_tool(fields: Fields, schema: str = "parameters") -> dict[str, Any]:
-    """Return a tool that is a function; `schema` names the field with the schema of its parameters."""
+    """Return a tool that is a function; `schema` names the field with its parameters' schema."""
     if not (name := fields.text("name")):
         refuse(fields.at("name"), fields.raw("name"), "the name of a function")
     parameters = fields.raw(schema) if fields.object(schema) is not None else {"type": "object", "properties": {}}
@@ -110,19 +110,19 @@ def _read_custom_tool(fields: Fields) -> dict[str, Any]:
 def chosen(tools: Sequence[Mapping[str, Any]], fields: Fields) -> Tools:
     """Return the tools that `tool_choice` allows, in OpenAI's or Anthropic's format."""
     choice, names = fields.raw("tool_choice"), [""]
-    # Anthropic's word, which its clients send in an object.
+    # Anthropic's clients send this word in an object.
     must_call_word = "any" if isinstance(choice, dict) and choice.get("type") == "any" else "required"
     one_call = "parallel_tool_calls" in fields and not fields.flag("parallel_tool_calls")
     if isinstance(choice, dict):
         wanted = Fields.of(choice, "tool_choice")
         one_call = one_call or wanted.flag("disable_parallel_tool_use")
         kind = wanted.text("type", "function")
-        # Other types of tools run on the servers of their providers.
+        # Other types of tools run on their providers' servers.
         choice = _TOOL_CHOICES.get(kind, "auto")
         names = [_named(wanted)] if choice == "required" else [""]
         if kind in ("function", "tool", "custom") and not names[0]:
             refuse(wanted.at("name"), None, "the name of a tool")
-        # A tool that is named is called once.
+        # A tool chosen by name is called once.
         one_call = one_call or bool(names[0])
         if kind == "allowed_tools":
             allowed = wanted.object(kind) or wanted
@@ -153,19 +153,19 @@ def arguments_of(fields: Fields, name: str) -> str:
         try:
             parsed = json.loads(value or "{}")
         except (ValueError, RecursionError):
-            # What a model wrote and nobody could parse comes back with the conversation.
+            # A client returns unparsable text of the model with the conversation.
             parsed = value
         return value or "{}" if isinstance(parsed, dict) else custom_arguments(parsed)
     return json.dumps(value if isinstance(value, dict) else {}, ensure_ascii=False)
 
 
 def custom_arguments(text: object) -> str:
-    """Return the arguments of a call of a custom tool, whose input is a text."""
+    """Return the arguments of a custom tool's call, whose input is a text."""
     return json.dumps({_INPUT: text}, ensure_ascii=False)
 
 
 class InputReader:
-    """Turn the arguments of a call of a custom tool into its input while they are written.
+    """Converts a custom tool's arguments to its input while they are written.
 
     Attributes:
         text: The input so far.
@@ -177,7 +177,7 @@ class InputReader:
         self._at = 0
 
     def push(self, arguments: str) -> str:
-        """Return the new text in more of the arguments."""
+        """Return the new text in more arguments."""
         self._arguments += arguments
         if not self._at and (begin := _INPUT_BEGIN.match(self._arguments)) is not None:
             self._at = begin.end()
@@ -187,7 +187,7 @@ class InputReader:
         return self._add(json.loads(f'"{found[0]}"', strict=False))
 
     def end(self, *, is_cut: bool) -> str:
-        """Return the rest of the text; arguments that cannot be read are text as they are."""
+        """Return the rest of the text; unreadable arguments are returned unchanged."""
         if is_cut:
             return ""
         with suppress(ValueError, KeyError, TypeError):
@@ -197,7 +197,7 @@ class InputReader:
         return self._add(self._arguments[self._at :])
 
     def _add(self, text: str) -> str:
-        # An escape may name half a character, which no answer can hold.
+        # An escape may be half a surrogate pair, which no answer can hold.
         text = text.encode(errors="replace").decode()
         self.text += text
         return text

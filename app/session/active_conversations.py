@@ -13,14 +13,13 @@ from app.session.library import Library, Mark
 
 
 class ActiveConversations:
-    """Own the conversations that are open, answered or waited for, and the order in which prompts were sent.
+    """The conversations that are open, answered or waiting, and the order in which prompts were sent.
 
     Args:
         models: Returns the names of the loaded models by role.
 
     Attributes:
-        open: The open conversation.
-        answered: The conversation that is answered now, or was last.
+        answered: The conversation that is being answered, or was answered last.
     """
 
     def __init__(self, library: Library, models: Callable[[], Document]) -> None:
@@ -28,9 +27,9 @@ class ActiveConversations:
         self._models = models
         self.open = self.answered = self._empty = self._new()
         self._order: list[Conversation] = []
-        """The conversation of each prompt that waits, in the order in which they were sent."""
+        """The conversation of each waiting prompt, in the order of sending."""
         self._unseen: set[int] = set()
-        """Conversations with an answer that ended while another one was open."""
+        """Conversations with an answer that ended while another conversation was open."""
 
     def _new(self) -> Conversation:
         return Conversation(self.library, self._models)
@@ -41,7 +40,7 @@ class ActiveConversations:
         return bool(self._order)
 
     def marks(self, running: Mark | None) -> dict[int, Mark]:
-        """Return what happens in conversations that are not open, by id; `running` is the mark of the answered one."""
+        """Return what happens in conversations that are not open, by id; `running` marks the answered one."""
         marks = dict.fromkeys(self._unseen, Mark.ANSWERED)
         marks |= {each.number: Mark.WAITING for each in self._order if each.number is not None}
         if running is not None and self.answered.number is not None:
@@ -78,12 +77,12 @@ class ActiveConversations:
     # Waiting prompts
 
     def add_prompt(self, text: str) -> None:
-        """Let a prompt wait in the open conversation."""
+        """Queue a prompt in the open conversation."""
         self.open.queue(text)
         self._order.append(self.open)
 
     def take_back(self) -> str | None:
-        """Withdraw and return the last prompt that waits in the open conversation."""
+        """Withdraw and return the last waiting prompt of the open conversation."""
         if not self.open.queued:
             return None
         del self._order[max(at for at, each in enumerate(self._order) if each is self.open)]
@@ -104,7 +103,7 @@ class ActiveConversations:
         return conversation
 
     def give_up(self, conversation: Conversation) -> str:
-        """Withdraw the prompts of a conversation, as text for its input line; return it if the conversation is open."""
+        """Withdraw the prompts of a conversation as text for its input line; return it if the conversation is open."""
         waiting = reduce(joined, map(self.library.as_typed, conversation.queued), "")
         self._order = [each for each in self._order if each is not conversation]
         conversation.queued = ()
@@ -114,7 +113,7 @@ class ActiveConversations:
         return ""
 
     def give_up_all(self) -> str:
-        """Withdraw all prompts, as `give_up` does."""
+        """Withdraw all prompts; see `give_up`."""
         return "".join(self.give_up(conversation) for conversation in set(self._order))
 
     def give_up_deleted(self) -> None:

@@ -1,4 +1,4 @@
-"""Requests to the engine: answers, titles of conversations, and measurements while nothing is asked."""
+"""Requests to the engine: answers, titles of conversations, and measurements while the engine is idle."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
 _SUMMARY_TITLE = "Summary of the earlier conversation:"
 _NAME_IT = "Write a title for this conversation, at most six words. Write only the title."
 _TITLE_START = 'Title: "'
-"""Begins the model's answer, so that the title follows and the answer has no preamble."""
+"""Beginning of the model's answer, so that the title follows without a preamble."""
 _TITLE_ENDS = ('"', "\n")
 _LONGEST_TITLE = 24
-"""Most tokens of a title."""
+"""Limit for a title in tokens."""
 _ANSWER_TOKENS = 1024
 """Room in the context for an answer without a limit."""
 _N_MESSAGES_FOR_TITLE = 6
-"""A longer conversation keeps the title made from its first prompt; to name it would take long."""
+"""A longer conversation keeps the title of its first prompt, since naming it would take long."""
 _SUMMARY_INSTRUCTION = (
     "Stop here. List the facts of this conversation in short sentences: what I said about myself, what I asked for, "
     "and what you answered. Keep names and numbers."
 )
-"""Best of four wordings: with it, a model of 1.5 billion parameters kept every fact and the cached prefix."""
+"""Best of four wordings: a model of 1.5 billion parameters kept every fact and the cached prefix."""
 _LONGEST_SUMMARY = 512
-"""Most tokens of a summary."""
+"""Limit for a summary in tokens."""
 _SOLVED_BY_COMPACTION = ("conversation", "answer")
 """Values of `ContextOverflowError.whose` for which leaving out earlier messages helps."""
 
@@ -66,7 +66,7 @@ class Engine(Protocol):
 
 
 EngineFactory = Callable[[Callable[[Event], None]], Engine]
-"""Makes an engine that reports to the given callback, on any thread."""
+"""Creates an engine that reports to the given callback, on any thread."""
 
 
 def conversation_request(
@@ -98,20 +98,20 @@ def _shortened(request: AnswerRequest, max_tokens: int) -> AnswerRequest:
 
 
 class Answering:
-    """Ask the engine for answers, summaries and titles of conversations.
+    """Asks the engine for answers, summaries and titles of conversations.
 
     Args:
-        settings: Returns how the next answer in a conversation is asked for.
-        tools: The tools that the model may call; None for none.
+        settings: Returns the settings for the next answer in a conversation.
+        tools: The tools that the model may call, if any.
 
     Attributes:
         number: Number of the running answer, or of the summary that it needs, if any.
         can_switch: Whether the running answer can be drafted.
-        n_kept: While earlier messages are summarized, how many before the prompt stay as they are; else None.
+        n_kept: While earlier messages are summarized, the number of unchanged messages before the prompt; else None.
         title_job: Number of the job that names a conversation, if any.
         measure_job: Number of the job that measures the pair, if any.
         count_job: Number of the job that counts the tokens of a typed prompt, if any.
-        typed: Size of the conversation with the typed prompt; None if it was not counted.
+        typed: Size of the conversation with the typed prompt, if counted.
         picture_tokens: Tokens of each counted picture by its digest.
     """
 
@@ -148,7 +148,7 @@ class Answering:
 
         Args:
             read: The summary and the messages that the model reads before the text.
-            after: Calls of tools and results that follow it.
+            after: Tool calls and results that follow it.
         """
         summary, before = read
         asked = as_message(Role.USER, text), *after
@@ -189,10 +189,10 @@ class Answering:
         )
 
     def take_job(self, event: JobEnded | Failed) -> Change:
-        """Take the end of a job; return what changed."""
+        """Handle the end of a job; return the change."""
         result = event.result if isinstance(event, JobEnded) else None
         if event.request == self.count_job:
-            # An error is shown again when the prompt is sent.
+            # The error will appear when the prompt is sent.
             self.typed = result if isinstance(result, PromptSize) else None
             self.picture_tokens |= result.pictures if isinstance(result, PromptSize) else {}
             return Change.COUNTED
@@ -206,7 +206,7 @@ class Answering:
         return Change.NOTHING
 
     def end(self) -> None:
-        """Expect no more events of the running request."""
+        """Ignore further events of the running request."""
         self.number = self.n_kept = None
 
     @property
@@ -218,10 +218,10 @@ class Answering:
     def compact(self, error: AppError, n_ctx: int) -> bool:
         """Summarize earlier messages, or leave them out, if an answer failed because the context is full.
 
-        Returns whether the answer goes on, so that it has not failed.
+        Returns whether the answer continues, so that it has not failed.
         """
         prompt = self._active.answered.turn.prompt
-        # A summary that does not fit either is left out.
+        # If the summary does not fit either, it is left out.
         if prompt is None or self.n_kept is not None or not self.can_compact:
             return False
         summary, before = self._active.answered.read_before(prompt)
@@ -239,7 +239,7 @@ class Answering:
         return True
 
     def go_on(self, summary: str) -> None:
-        """Ask for the answer again, with a summary in place of earlier messages; an empty summary leaves them out."""
+        """Ask for the answer again, with a summary of earlier messages; an empty summary leaves them out."""
         prompt = self._active.answered.turn.prompt
         assert prompt is not None
         assert self.n_kept is not None
@@ -249,7 +249,7 @@ class Answering:
     # Jobs that end when a prompt comes
 
     def begin_title(self) -> None:
-        """Let the model name the conversation, unless it has another title than the one made from its first prompt."""
+        """Let the model name the conversation, if its title still comes from its first prompt."""
         conversation, library = self._active.answered, self._library
         path, number = conversation.tree.path, conversation.number
         is_short = 2 <= len(path) <= _N_MESSAGES_FOR_TITLE
@@ -257,7 +257,7 @@ class Answering:
             return
         summary = library.do(lambda store: store.load(number or 0).summary)
         if summary is not None and not summary.named and summary.title == title_of(conversation.tree.first_prompt):
-            # It begins like the conversation, whose cache it uses.
+            # It begins like the conversation, so the KV cache is reused.
             request = self.request_for(conversation, _NAME_IT, ("", path))
             request = replace(_shortened(request, _LONGEST_TITLE), stops=_TITLE_ENDS, prefill=Prefill(_TITLE_START))
             request = replace(request, sampling=SamplingParams(temperature=0), drafting=None)
@@ -293,7 +293,7 @@ def _n_kept_after(error: AppError, before: Sequence[Node], written: int, n_ctx: 
         left -= lengths[-n]
         if left < 0:
             break
-        # Whole turns.
+        # Keep whole turns.
         if node.role is Role.USER:
             n_kept = n
     return n_kept if n_kept < len(before) else None

@@ -1,4 +1,4 @@
-"""One conversation without its running answer: branches, prompts that wait, settings, and all of it in the store."""
+"""A conversation without its running answer: branches, queued prompts and settings, all stored."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _WAITING_PROMPT, _WAITING_ANSWER = -1, -2
-"""Ids of messages that are in no conversation yet."""
+"""Ids of messages that are not yet in a conversation."""
 _SIMILAR_ANSWERS = 4
 """Earlier answers to the same prompt that n-gram drafting may search."""
 
@@ -56,10 +56,10 @@ class Branches:
     """A conversation as a tree of messages with an active branch, in a library that stores it.
 
     Attributes:
-        number: Id in the store; None until the first prompt.
-        settings: Settings of this conversation alone.
-        unsent_text: Text of the input line, as stored last.
-        queued: Prompts that wait for their turn, first one first; they are stored in front of `unsent_text`.
+        number: Id in the store, once there is a prompt.
+        settings: Settings of this conversation only.
+        unsent_text: Text of the input line, as last stored.
+        queued: Queued prompts, first prompt first; they are stored before `unsent_text`.
     """
 
     def __init__(self, library: Library) -> None:
@@ -70,12 +70,12 @@ class Branches:
         self.unsent_text = ""
         self.queued: tuple[str, ...] = ()
         self._stored_input = ""
-        """Text that the store holds for the input line."""
+        """The stored text of the input line."""
         self._deletions: list[tuple[Tree, Tree]] = []
         """The tree before and after each deletion of a message."""
 
     def load(self, number: int) -> bool:
-        """Take over a stored conversation; return whether it exists."""
+        """Load a stored conversation; return whether it exists."""
         found = self.library.do(lambda store: store.load(number))
         if found is None:
             return False
@@ -93,7 +93,7 @@ class Branches:
         return Turn.of(self.tree.path)
 
     def messages_with(self, waiting: str) -> tuple[Node, ...]:
-        """Return the active branch with a prompt that waits for the models, and the answer that it will get."""
+        """Return the active branch with a prompt that waits for the models, and its future answer."""
         turn = self.turn
         prompt = turn.prompt
         if turn.is_answered or prompt is None or prompt.text != waiting:
@@ -102,21 +102,21 @@ class Branches:
         return (*self.tree.path_to(turn.parent), prompt, answer)
 
     def read_before(self, prompt: Node | None) -> tuple[str, tuple[Node, ...]]:
-        """Return the summary and the messages that the model reads before a prompt; for None, of the whole branch."""
+        """Return the summary and the messages that the model reads before a prompt, or for None in the whole branch."""
         summary, nodes = readable(self.tree.path_to(self.turn.parent if prompt is None else prompt.id))
         return summary, tuple(nodes if prompt is None else nodes[:-1])
 
     def messages_before(self, prompt: Node | None) -> tuple[Message, ...]:
-        """Return the messages that the model reads before a prompt; for None, of the whole branch."""
+        """Return the messages that the model reads before a prompt, or for None in the whole branch."""
         return as_messages(self.read_before(prompt)[1])
 
     @property
     def summary(self) -> str | None:
-        """The summary that the model reads in place of earlier messages, if any."""
+        """The summary that the model reads instead of earlier messages, if any."""
         return self.read_before(None)[0] or None
 
     def set_numbers(self, prompt: Node, stats: Document) -> None:
-        """Store the numbers of a prompt, such as what the model reads before it from now on."""
+        """Store the numbers of a prompt, such as its compaction."""
         self.library.do(lambda store: store.set_stats(prompt.id, stats))
         self.tree = self.tree.with_node(replace(prompt, stats=stats))
 
@@ -140,10 +140,10 @@ class Branches:
 
     # Branches
 
-    # The commands below raise AppError where the store refuses.
+    # The commands below raise AppError if the store refuses.
 
     def switch(self, message: int) -> None:
-        """Make the branch through a message the active one."""
+        """Activate the branch through a message."""
         tree = self.tree.switched(message)
         if tree.leaf is not None and tree.leaf != self.tree.leaf:
             self._activate(tree.leaf)
@@ -153,7 +153,7 @@ class Branches:
         self.tree = replace(self.tree, leaf=leaf)
 
     def rewrite(self, answer: Node, text: str) -> None:
-        """Add the user's own answer beside one and continue from it."""
+        """Add the user's own answer as a branch and continue from it."""
         node = self._with_store(
             lambda store, number: store.add(number, Role.ASSISTANT, text, parent=answer.parent, state=answer.state)
         )
@@ -162,7 +162,7 @@ class Branches:
         self.tree = self.tree.with_node(node)
 
     def delete(self, message: Node) -> None:
-        """Remove a message, as `Tree.without_message` does; `undelete` restores it."""
+        """Remove a message; see `Tree.without_message`. `undelete` restores it."""
         before, after = self.tree, self.tree.without_message(message.id)
         if message.role is Role.SYSTEM or not self._replace_tree(after):
             raise AppError("The message was not deleted.")
@@ -174,7 +174,7 @@ class Branches:
         return bool(self._deletions) and self._deletions[-1][1].nodes is self.tree.nodes
 
     def undelete(self) -> None:
-        """Restore the message that was deleted last, if `can_undelete`."""
+        """Restore the last deleted message, if `can_undelete`."""
         if not self.can_undelete or not self._replace_tree(self._deletions[-1][0]):
             raise AppError("The message was not restored.")
         self._deletions.pop()
@@ -188,7 +188,7 @@ class Branches:
     def fork(self, message: Node) -> int:
         """Copy the branch up to a message into a new conversation; return its id.
 
-        A prompt is not answered there yet, so it becomes the copy's unsent text.
+        A prompt has no answer there yet, so it becomes the copy's unsent text.
         """
         is_prompt = message.role is Role.USER
         path = self.tree.path_to(message.parent if is_prompt else message.id)
@@ -198,27 +198,26 @@ class Branches:
             raise AppError("The conversation was not copied.")
         return copy
 
-    # Unsent text and prompts that wait
+    # Unsent text and queued prompts
 
     def set_unsent_text(self, text: str) -> None:
-        """Store the text of the input line, behind the prompts that wait."""
+        """Store the text of the input line after the queued prompts."""
         self.unsent_text = text
         self.library.do(self._store_input)
 
     def queue(self, text: str) -> None:
-        """Let a prompt wait."""
         self.library.open_store()
         self.queued = (*self.queued, text)
         self.library.do(self._store_input)
 
     def leave(self, unsent_text: str) -> None:
-        """Store the text of the input line; list a new conversation if a prompt waits in it."""
+        """Store the text of the input line; list a new conversation if it has a queued prompt."""
         if self.number is None and self.queued:
             self.library.do(lambda store: store.name(self._create(store), title_of(self.queued[0])))
         self.set_unsent_text(unsent_text)
 
     def unqueue(self, at: int) -> str:
-        """Return a prompt that waits no more; the store keeps it until `set_unsent_text` or its answer begins."""
+        """Remove and return a queued prompt; the store keeps it until `set_unsent_text` or its answer begins."""
         text = self.queued[at]
         self.queued = tuple(other for i, other in enumerate(self.queued) if i != at % len(self.queued))
         return text
@@ -235,12 +234,12 @@ class Branches:
         self._stored_input = text
 
     def take_unsent_text(self) -> str:
-        """Return what an earlier run left in the input line of an empty conversation."""
+        """Return the unsent text of an earlier run in an empty conversation."""
         self.unsent_text = self._stored_input = self.library.do(lambda store: store.take_pending_input()) or ""
         return self.unsent_text
 
     def set_settings(self, settings: Mapping[str, Any]) -> None:
-        """Store the conversation's own settings, at its first prompt at the earliest."""
+        """Store the conversation's own settings, once it has a prompt."""
         if settings != self.settings:
             self.settings = settings
             self._with_store(lambda store, number: store.set_settings(number, settings))

@@ -1,4 +1,4 @@
-"""How a chat goes on: answers begin and end, calls of tools run, pairs are loaded."""
+"""Reactions to worker events: answers begin and end, tool calls run, pairs are loaded."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from app.worker.events import (
 
 
 class ChatEvents(ChatFacts):
-    """Takes every event of the worker, in order, on the thread that gives the commands."""
+    """Handles every event of the worker, in order, on the thread that gives the commands."""
 
     def take_changes(self) -> Changes:
-        """Return what the commands have changed since the last call."""
+        """Return the changes by commands since the last call."""
         changes = Changes(self._what, self._ended)
         self._what, self._ended = Change.NOTHING, None
         return changes
 
     def handle(self, event: Event | Idle) -> Changes:
-        """Take an event; return what changed. An event that belongs to no request of this chat changes nothing."""
+        """Handle an event; return the changes. An event of no request of this chat changes nothing."""
         match event:
             case Idle(next_s):
                 self._active.answered.save_due(next_s)
@@ -57,7 +57,7 @@ class ChatEvents(ChatFacts):
             return Change.NOTHING
         if isinstance(event, Step):
             self._active.answered.add(event.segments)
-        # A comparison that loads the pair again shows that itself.
+        # A comparison shows its own loading.
         is_seen = self.expects_events and self.answered_elsewhere is None
         return Change.PROGRESS if is_seen else Change.NOTHING
 
@@ -78,7 +78,7 @@ class ChatEvents(ChatFacts):
                 self._what |= (change := self.answering.take_job(event))
                 is_interrupted = change is Change.MEASURED and isinstance(event, JobEnded) and event.result is False
                 if is_interrupted and self.phase is Phase.READY:
-                    # A request of another program interrupted it.
+                    # A request of another program interrupted the load.
                     self._go_on()
             case Finished(reason=FinishReason.CANCELLED) if self.answering.n_kept is not None:
                 self._end(self._active.answered.stop())
@@ -100,7 +100,7 @@ class ChatEvents(ChatFacts):
                 self._end(self._active.answered.fail(error))
 
     def _compacts(self, error: AppError) -> bool:
-        """Make room for an answer that failed because the context is full; return whether it goes on."""
+        """Make room for an answer that failed because the context is full; return whether it continues."""
         return self.pair is not None and self.answering.compact(error, self.pair.n_ctx)
 
     def _finished(self, event: Finished) -> None:
@@ -155,7 +155,7 @@ class ChatEvents(ChatFacts):
             self._answer_results(conversation)
 
     def _run_calls(self, result: ToolReturned | None = None) -> None:
-        """Store the result of a call, if given, and run the next calls that are allowed; then let the model go on."""
+        """Store a call's result, if given, and run the next allowed calls; then let the model continue."""
         conversation, tools = self._active.answered, self.tools
         assert tools is not None
         try:
@@ -179,7 +179,7 @@ class ChatEvents(ChatFacts):
             self._end(Outcome(Ending(failure=error), "", counts=True))
 
     def _go_on(self) -> None:
-        """Answer the next prompt that waits, else let the engine measure the pair."""
+        """Answer the next waiting prompt, or else let the engine measure the pair."""
         if self.phase is Phase.READY and (conversation := self._active.ask_next()) is not None:
             self._start(conversation)
             self._apply_settings()
@@ -209,7 +209,7 @@ class ChatEvents(ChatFacts):
             self._pair.use_mode(drafting(self.settings), again=True)
 
     def _end(self, outcome: Outcome) -> None:
-        """End an answer; the prompts that waited for it come back if it failed or was stopped."""
+        """End an answer; if it failed or was stopped, return the prompts that waited for it."""
         conversation = self._active.answered
         self.answering.end()
         self.phase = Phase.READY

@@ -1,4 +1,4 @@
-"""One conversation with the answer that is being written."""
+"""A conversation with its running answer."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _STATE_BY_REASON = {
 
 
 class Conversation(Branches):
-    """One conversation, and its running answer.
+    """A conversation, and its running answer.
 
-    Commands raise AppError where the store refuses.
+    Commands raise AppError if the store refuses.
 
     Args:
         models: Returns the names of the loaded models by role, stored with every answer.
@@ -55,7 +55,7 @@ class Conversation(Branches):
 
     @property
     def messages(self) -> tuple[Node, ...]:
-        """The active branch with the running answer as far as it is written."""
+        """The active branch, including the written part of the running answer."""
         path, running = self.tree.path, self._running
         if running is None or not path or path[-1].id != running.start.id:
             return path
@@ -63,12 +63,12 @@ class Conversation(Branches):
 
     @property
     def running(self) -> int | None:
-        """Id of the answer being written."""
+        """Id of the running answer."""
         return self._running.start.id if self._running is not None else None
 
     @property
     def since_prompt(self) -> tuple[Message, ...]:
-        """Return the calls of tools, and their results, between the last prompt and the running answer."""
+        """Return the tool calls and results between the last prompt and the running answer."""
         prompt, running = self.turn.prompt, self._running
         path = self.tree.path_to(running.start.parent if running is not None else self.tree.leaf)
         return as_messages(node for node in path if prompt is not None and node.id > prompt.id)
@@ -76,8 +76,7 @@ class Conversation(Branches):
     def ask(self, text: str, instead_of: int | None = None) -> None:
         """Add a prompt and begin its answer.
 
-        The unanswered last prompt is used again if it has the same text. The prompt becomes a branch beside
-        `instead_of`.
+        The unanswered last prompt is reused if it has the same text. The prompt becomes a branch beside `instead_of`.
         """
         self.library.open_store()
         if self.library.do(lambda store: self._ask(store, text, instead_of)) is None:
@@ -104,13 +103,13 @@ class Conversation(Branches):
             raise AppError("There is no prompt to answer.")
 
     def go_on(self) -> None:
-        """Begin the answer to the results of tools at the end of the branch."""
+        """Begin the answer to the tool results at the end of the branch."""
         leaf = self.tree.leaf
         if leaf is None or self._with_store(lambda store, number: self._begin(store, number, leaf)) is None:
             raise AppError("The answer was not continued.")
 
     def add_result(self, result: ResultOf, text: str, state: State = State.COMPLETE) -> None:
-        """Add the result of a tool at the end of the branch."""
+        """Append a tool result to the branch."""
         leaf = self.tree.leaf
         node = self._with_store(
             lambda store, number: store.add(number, Role.TOOL, text, parent=leaf, state=state, stats=result.numbers)
@@ -126,7 +125,7 @@ class Conversation(Branches):
         return journal.node
 
     def resume(self, answer: Node) -> Prefill:
-        """Continue an answer that ended early; return what it holds."""
+        """Continue an answer that ended early; return its text."""
         can_continue = answer.state.can_continue and answer.parent is not None
         journal = self.library.do(lambda store: store.resume(answer.id)) if can_continue else None
         if journal is None:
@@ -140,7 +139,7 @@ class Conversation(Branches):
         if self._running is not None:
             for segment in segments:
                 if segment.is_call:
-                    # It is stored when it is complete.
+                    # A call is stored when it is complete.
                     continue
                 self._running.add(segment.text, reasoning=segment.reasoning)
 
@@ -162,7 +161,7 @@ class Conversation(Branches):
         return self._end(_STATE_BY_REASON[event.reason], ending, event.text or None, event.reasoning or None, stats)
 
     def fail(self, error: AppError) -> Outcome:
-        """Store why an answer failed, with the text it has."""
+        """Store why an answer failed, with its text."""
         ending = Ending(failure=error)
         if self._running is not None and self._running.continues:
             return replace(self._end(self._running.start.state, ending), reverted=True)
@@ -207,7 +206,7 @@ class Conversation(Branches):
         return replace(outcome, reverted=True)
 
     def discard(self) -> None:
-        """Remove the running answer, which another one replaces."""
+        """Remove the running answer, which another answer replaces."""
         journal, self._running = self._running, None
         if journal is not None:
             self._discard(journal, journal.start.parent, Ending())
@@ -230,5 +229,5 @@ class Conversation(Branches):
             self.library.report(journal.error)
 
     def abandon(self) -> None:
-        """Take no more text; the store counts a running answer as cut once it closes."""
+        """Accept no more text; on closing, the store marks a running answer as interrupted."""
         self._running = None

@@ -1,4 +1,4 @@
-"""The loaded pair, and what is true of a chat now, for its readers."""
+"""The loaded pair, and the current facts of a chat, for its readers."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 
 class PairState:
-    """Hold the loaded pair, and switch its drafts on and off.
+    """Holds the loaded pair, and turns its drafts on and off.
 
     Args:
         title: Name of the pair, shown until it is loaded.
-        is_loading: Whether the engine was told to load it.
+        is_loading: Whether the engine is loading it.
 
     Attributes:
-        info: The loaded pair; None while a pair is being loaded, and if none is.
+        info: The loaded pair, if any.
         models: Names of its models by role.
-        was_requested: Whether a pair was loaded, is being loaded or could not be loaded.
+        was_requested: Whether a pair was loaded, is being loaded or failed to load.
         next: A pair that waits for the end of the running answer, and its title.
     """
 
@@ -52,7 +52,7 @@ class PairState:
     # Loading
 
     def load_next(self) -> bool:
-        """Load the pair that waits; return whether there is one."""
+        """Load the waiting pair; return whether there is one."""
         if self.next is None:
             return False
         (loader, self.title), self.next = self.next, None
@@ -69,22 +69,22 @@ class PairState:
         return self._n_unfinished > 0
 
     def end_load(self) -> bool:
-        """Count a load that has ended; return whether another load has begun since."""
+        """Count the end of a load; return whether another load has begun since."""
         self._n_unfinished = max(0, self._n_unfinished - 1)
         return self.is_loading
 
     def take(self, info: PairInfo) -> None:
-        """Hold a loaded or changed pair."""
+        """Set the loaded or changed pair."""
         self.info, self.models = info, model_names(info)
 
     # Drafts
 
     def drafting(self, mode: Drafting) -> DraftState:
-        """Return how an answer with this setting is drafted."""
+        """Return the drafting of an answer with this setting."""
         return DraftState.of(mode, self.info, switched_on=self._drafts)
 
     def use_mode(self, mode: Drafting, *, again: bool = False) -> None:
-        """Take the setting; a new one, or another pair (`again`), turns the drafts on where it allows them."""
+        """Apply the setting; a new setting, or another pair (`again`), turns the drafts on if it allows them."""
         if again or mode != self._mode:
             self._mode, self._drafts = mode, mode is not None
 
@@ -94,20 +94,20 @@ class PairState:
 
 
 _COMPARED_TOKENS = 256
-"""Enough for a steady speed, short enough to compare several times."""
+"""Tokens of a compared answer: enough for a steady speed, few enough to compare several times."""
 
 
 class ChatFacts:
-    """A chat with one pair and one open conversation; another one may be answered meanwhile.
+    """A chat with a pair and an open conversation; another conversation may be answered meanwhile.
 
     Args:
         title: Name of the pair, shown until it is loaded.
         open_store: Opens the conversations; None keeps them in memory only.
-        is_loading: Whether the engine was told to load a pair.
-        tools: The tools that the model may call; None for none.
+        is_loading: Whether the engine is loading a pair.
+        tools: The tools that the model may call, if any.
 
     Attributes:
-        answering: Requests to the engine, and the counts that they returned.
+        answering: Requests to the engine, and their counts.
         is_behind: Whether a request of another program is answered before the prompt.
     """
 
@@ -144,23 +144,23 @@ class ChatFacts:
 
     @property
     def title(self) -> str:
-        """Return the name of the pair that is loaded, or is being loaded."""
+        """Return the name of the pair that is loaded or being loaded."""
         return self._pair.title
 
     @property
     def waiting(self) -> str | None:
-        """Return the prompt that waits for the models, at the end of the branch."""
+        """Return the prompt at the end of the branch that waits for the models, if any."""
         here = self.conversation
         return here.queued[0] if self.phase is Phase.LOADING and here.queued and here.running is None else None
 
     @property
     def queued(self) -> tuple[str, ...]:
-        """Return further prompts of the open conversation that wait, first one first."""
+        """Return further queued prompts of the open conversation, in order."""
         return self.conversation.queued[self.waiting is not None :]
 
     @property
     def messages(self) -> tuple[Node, ...]:
-        """Return the active branch; a prompt that waits for the models stands at its end with negative ids."""
+        """Return the active branch; a prompt that waits for the models is at its end with negative ids."""
         waiting, here = self.waiting, self.conversation
         return here.messages if waiting is None else here.messages_with(waiting)
 
@@ -178,50 +178,48 @@ class ChatFacts:
 
     @property
     def question(self) -> Question | None:
-        """Return what the user must answer before the open conversation goes on, if anything."""
+        """Return what the user must answer before the open conversation continues, if anything."""
         return self.tools.question if self.tools is not None and self.is_answering else None
 
     @property
     def tool_offer(self) -> str:
-        """Return how many tools the last prompt offered the model, without those of servers that are off now."""
+        """Return how many tools the last prompt offered the model, except those of servers that are now off."""
         return self.tools.offer(self.settings.names_or_all("answer.tools")) if self.tools is not None else ""
 
     @property
     def tool_activity(self) -> str | None:
-        """Return what the turn waits for, if it waits for a tool."""
+        """Return the tool activity that the turn waits for, if any."""
         return self.tools.activity if self.tools is not None and self.is_answering else None
 
     @property
     def active_settings(self) -> tuple[str, ...]:
-        """Return the settings in force that change answers, such as a preset."""
+        """Return the settings that change answers, such as a preset."""
         preset = self._live.preset
         system = ("system prompt",) if self.settings["answer.system"] else ()
         return system if preset is None else (*system, f"preset {preset}")
 
     @property
     def pair(self) -> PairInfo | None:
-        """Return the loaded pair."""
         return self._pair.info
 
     @property
     def models(self) -> dict[str, str]:
-        """Return the names of the loaded models by role."""
         return self._pair.models
 
     @property
     def has_asked_for_pair(self) -> bool:
-        """Return whether a pair was loaded, is being loaded or could not be loaded."""
+        """Return whether a pair was loaded, is being loaded or failed to load."""
         return self._pair.was_requested
 
     @property
     def answered_elsewhere(self) -> int | None:
-        """Return the conversation that is being answered, if it is not the open one."""
+        """Return the conversation that is being answered, if it is not the open conversation."""
         answered = self._active.answered
         return answered.number if self.phase is Phase.ANSWERING and answered is not self.conversation else None
 
     @property
     def asks_elsewhere(self) -> bool:
-        """Return whether the conversation that is answered, which is not open, waits for the user."""
+        """Return whether the answered conversation, which is not open, waits for the user."""
         is_asked = self.tools is not None and self.tools.question is not None
         return is_asked and self.answered_elsewhere is not None
 
@@ -245,7 +243,7 @@ class ChatFacts:
 
     @property
     def can_switch_running(self) -> bool:
-        """Return whether turning drafting on or off takes effect in the running answer."""
+        """Return whether turning drafting on or off affects the running answer."""
         return self.conversation.running is not None and self.answering.can_switch
 
     @property
@@ -258,7 +256,7 @@ class ChatFacts:
 
     @property
     def _blocked(self) -> Blocked | None:
-        """Why the open conversation cannot be answered now."""
+        """Return why the open conversation cannot be answered now, if so."""
         phase, here = self.phase, self.conversation
         reasons = (
             (phase is Phase.UNLOADED, Blocked.UNLOADED),
@@ -271,11 +269,11 @@ class ChatFacts:
 
     @property
     def is_busy(self) -> bool:
-        """Return whether a prompt was sent in the open conversation that has no answer yet."""
+        """Return whether the open conversation has a prompt without an answer."""
         return self.is_answering or bool(self.conversation.queued)
 
     def refuse_if_blocked(self) -> None:
-        """Raise BlockedError if no answer can begin in the open conversation now."""
+        """Raise BlockedError if no answer can begin in the open conversation."""
         if (why := self._blocked) is not None:
             raise BlockedError(why)
 
@@ -290,7 +288,7 @@ class ChatFacts:
         return self.phase in (Phase.LOADING, Phase.ANSWERING) or self.answering.measure_job is not None
 
     def comparable(self, typed: str) -> AnswerRequest:
-        """Return the request for the typed prompt, or else the last one, ready to be compared. Raises UsageError."""
+        """Return the request for the typed prompt, or else the last prompt, for a comparison. Raises UsageError."""
         last = self.conversation.turn.prompt
         if drafting(self.settings) is None:
             raise UsageError("Drafting is off in the settings, so there is nothing to compare.")

@@ -1,4 +1,4 @@
-"""All stored conversations, and which of them is open."""
+"""All stored conversations, and the open conversation."""
 
 from __future__ import annotations
 
@@ -22,39 +22,39 @@ StoreOpener = Callable[[], "Store"]
 
 _T = TypeVar("_T")
 _BACKUP_S = 3600.0
-"""Seconds between two checks whether a backup is due."""
+"""Interval between two checks whether a backup is due."""
 _REPEAT_S = 10.0
-"""Seconds for which the same error is not reported again."""
+"""The same error is not reported again within this time."""
 
 
 class Mark(Enum):
-    """What happens in a conversation that is not open."""
+    """Marks of conversations that are not open."""
 
     ANSWERING = "answering"
     ASKING = "asks you"
-    """A call of a tool waits for the user's permission."""
+    """A tool call waits for the user's permission."""
     WAITING = "waiting"
-    """A prompt waits for its turn."""
+    """A prompt is queued."""
     ANSWERED = "new answer"
     """An answer ended, and the user has not opened it yet."""
 
 
 class Library:
-    """Open the store; list, search, rename, pin and delete conversations.
+    """Opens the store; lists, searches, renames, pins and deletes conversations.
 
-    No method raises for a disk error: it is reported through `say`, and the text stays on the screen.
+    No method raises for a disk error: `say` reports it, and the text stays on the screen.
 
     Args:
         open_store: Opens the store; None keeps conversations in memory only.
-        clock: Seconds, monotonic.
+        clock: Monotonic clock in seconds.
 
     Attributes:
-        store: None until `open_store`, and after `close`.
-        open_number: Returns the id of the open conversation; None until its first prompt.
+        store: The store, between `open_store` and `close`.
+        open_number: Returns the id of the open conversation, once it has a prompt.
         marks: Returns what happens in conversations that are not open, by id.
-        as_typed: Returns the text to type for a message, also for one that looks like a command.
-        has_history: Whether conversations outlive this run, so that a list is worth showing.
-        say: Receives one line about the disk for the user.
+        as_typed: Returns the text to type for a message, even if it looks like a command.
+        has_history: Whether conversations outlive this run, so that a list is useful.
+        say: Receives a line about the disk for the user.
         unwritten: Why the last messages were not saved, known after `close`.
     """
 
@@ -78,7 +78,7 @@ class Library:
         return self.store is not None and self.has_history
 
     def open_store(self) -> None:
-        """Open the store, once, in about a millisecond; fall back to memory."""
+        """Open the store in about a millisecond; fall back to memory. A second call does nothing."""
         if self._opener is None or self.store is not None:
             return
         try:
@@ -92,16 +92,15 @@ class Library:
 
     @property
     def conversation(self) -> int | None:
-        """Return the id of the open conversation; None until its first prompt."""
+        """Return the id of the open conversation, once it has a prompt."""
         return self.open_number()
 
     def state_name(self, conversation: int | None) -> str:
-        """Return the name of the stored caches of a conversation; an empty text if it is in memory only."""
+        """Return the name of a conversation's stored caches, or an empty text if it is only in memory."""
         is_on_disk = self.store is not None and self.store.database.file is not None
         return str(conversation or "") if is_on_disk else ""
 
     def close(self) -> None:
-        """Close the store."""
         store, self.store, self._opener = self.store, None, None
         if store is not None:
             try:
@@ -144,13 +143,13 @@ class Library:
             self.say(text)
 
     def add_picture(self, picture: PictureData) -> None:
-        """Store a picture that a prompt refers to."""
+        """Store a picture of a prompt."""
         self.open_store()
         self.do(lambda store: store.pictures.add(picture))
 
     @property
     def last_models(self) -> Mapping[str, object]:
-        """Return the numbers of the last answer of the last conversation, among them its models by role."""
+        """Return the numbers of the last answer in the last conversation, including its models by role."""
         last = self.last
         found = self.do(lambda store: store.load(last)) if last is not None else None
         path = found.tree.path if found is not None else ()
@@ -161,7 +160,7 @@ class Library:
         return self.do(lambda store: store.pictures.of(store.load(conversation)))
 
     def pictures(self, digests: Sequence[str]) -> Mapping[str, PictureData]:
-        """Return the stored pictures of these digests."""
+        """Return the stored pictures with these digests."""
         return self.do(lambda store: store.pictures.load(digests)) or {}
 
     def summaries(self) -> tuple[Summary, ...]:
@@ -175,7 +174,7 @@ class Library:
         return newest.id if newest is not None else None
 
     def search(self, query: str) -> tuple[Hit, ...]:
-        """Return conversations that contain every word; a running answer is found once it ends."""
+        """Return conversations that contain every word; a running answer is found when it ends."""
         return self.do(lambda store: store.search(query)) or ()
 
     def rename(self, conversation: int, title: str) -> str:
@@ -183,7 +182,7 @@ class Library:
         return self.do(lambda store: store.rename(conversation, title)) or ""
 
     def name(self, conversation: int, title: str) -> None:
-        """Set the title that the model wrote, unless the user has set one."""
+        """Set a title from the model, unless the user chose a title."""
         self.do(lambda store: store.name(conversation, title))
 
     def title(self, conversation: int | None) -> str:
@@ -195,7 +194,7 @@ class Library:
         self.do(lambda store: store.pin(conversation, pinned))
 
     def tag(self, conversation: int, added: Iterable[str], removed: Iterable[str]) -> tuple[str, ...]:
-        """Add and remove tags of a conversation; return all that it has."""
+        """Add and remove tags of a conversation; return all its tags."""
         self.do(lambda store: store.tag(conversation, added, removed))
         return self.tags(conversation)
 
@@ -208,7 +207,7 @@ class Library:
         self._deleted.append(conversation)
 
     def undelete(self) -> int | None:
-        """Restore the last deleted conversation, also of an earlier run; return its id."""
+        """Restore the last deleted conversation, even from an earlier run; return its id."""
         if not self._deleted:
             return None
         conversation = self._deleted.pop()
@@ -216,7 +215,7 @@ class Library:
         return conversation
 
     def restore(self, conversations: Sequence[int]) -> None:
-        """Restore those of these conversations that are deleted."""
+        """Restore these conversations if they are deleted."""
         self.do(lambda store: store.undelete(*conversations))
         self._deleted = [number for number in self._deleted if number not in conversations]
 

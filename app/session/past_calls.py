@@ -1,6 +1,6 @@
-"""The calls of a turn, and the request that makes a model answer that only repeats them.
+"""The calls of a turn, and the request that makes a model answer instead of repeating them.
 
-Small models go on to repeat a call wherever they see tools or calls, but they use a text beside the question.
+Small models repeat a call as long as they see tools or calls, but they use a text beside the question.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from app.worker.events import Tool
 from app.worker.request import AnswerRequest
 
 REPEATED = "This call was made before; its result is above."
-"""Result of a call that is not run again."""
+"""Result of a repeated call, which does not run."""
 _MARKUP_START = re.compile(r"\s*(```\w*\s*)?[<{\[]")
 """Beginning of an answer that is markup: a tag, an object or a list, perhaps in a code block."""
 _TAG = re.compile(r"<[^<>]*>")
@@ -38,22 +38,22 @@ class PastCalls:
         self._calls: list[_PastCall] = []
 
     def has(self, call: ToolCall) -> bool:
-        """Return whether a call was made before and would return the same again."""
+        """Return whether a call was made before and would have the same result."""
         last = self._last(call)
         return last is not None and last.is_final
 
     def add(self, call: ToolCall, tool: Tool | None, text: str, *, failed: bool) -> bool:
-        """Add a call that has ended; return whether its result is new to the model.
+        """Add a completed call; return whether its result is new to the model.
 
-        A tool that may change something is run again until two results are the same, and so is one that failed. The
-        tool is None if the call was not run.
+        A tool that may change something, or that failed, runs again until two results are the same. The tool is None if
+        the call did not run.
         """
         arguments, last = _compared(call), self._last(call)
         is_new = True
         if tool is not None and tool.reads_only:
             is_new = failed or not any(_holds(one, call.name, arguments, text) for one in self._calls)
         elif tool is not None:
-            # What was read before may have changed.
+            # Earlier results may be out of date.
             self._calls = [one for one in self._calls if not one.is_final]
         can_change = tool is not None and (failed or not tool.reads_only)
         is_same = last is not None and last.text == text
@@ -66,7 +66,7 @@ class PastCalls:
 
 
 def _holds(earlier: _PastCall, name: str, arguments: object, text: str) -> bool:
-    """Return whether an earlier result has the text of another call of the tool, which adds or drops arguments."""
+    """Return whether an earlier result has the text of a call of the tool with added or missing arguments."""
     old, new = earlier.arguments, arguments
     if earlier.name != name or text not in earlier.text or not (isinstance(old, dict) and isinstance(new, dict)):
         return False
@@ -82,7 +82,7 @@ def is_empty(answer: str, tools: Iterable[str]) -> bool:
 
 
 def with_results_as_text(request: AnswerRequest) -> AnswerRequest:
-    """Return a request without calls, in which their results stand below the prompts."""
+    """Return a request without calls, in which their results follow the prompts."""
     messages: list[Message] = []
     made: dict[str, ToolCall] = {}
     for message in request.messages:
@@ -103,7 +103,7 @@ def read_arguments(call: ToolCall) -> dict[str, Any] | None:
 
 
 def _compared(call: ToolCall) -> object:
-    """Return the arguments of a call as JSON, in which spaces and the order of keys do not count; else their text."""
+    """Return the arguments of a call as JSON, ignoring spaces and the order of keys; else their text."""
     try:
         return json.loads(call.arguments or "{}", strict=False)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""What tools may do without a question: in a conversation, or always."""
+"""What tools may do without asking: in a conversation, or always."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from app.worker.events import Tool, tool_key
 
 
 class Permission(Enum):
-    """What the user answers to a call."""
+    """The user's answer to a call."""
 
     ONCE = "once"
     CONVERSATION = "chat"
     ALWAYS = "always"
     READING = "reading"
-    """All tools of the server that declare to change nothing, as they are now."""
+    """All tools of the server that declare to change nothing, with their current descriptions."""
     NO = "no"
 
 
 class Permissions:
-    """The tools that the user allows, each as its server described it then.
+    """The tools that the user allows, each as its server described it.
 
     Args:
-        file: Holds what is always allowed; None keeps it in memory.
+        file: Stores the tools that are always allowed; None keeps them in memory.
     """
 
     def __init__(self, file: Path | None = None) -> None:
@@ -38,9 +38,9 @@ class Permissions:
 
     @property
     def always(self) -> dict[str, str]:
-        """The digests of the tools that are always allowed, by their keys; another Tandem may have changed the file.
+        """The digests of the always allowed tools by key; another Tandem may have changed the file.
 
-        None is allowed while the file cannot be read.
+        No tool is allowed while the file is unreadable.
         """
         try:
             return self._stored()
@@ -48,18 +48,18 @@ class Permissions:
             return {}
 
     def allows(self, tool: Tool, conversation: int | None) -> bool:
-        """Return whether a tool may run without a question, as it is described now and the file says now."""
+        """Return whether a tool may run without asking, with its current description and the current file."""
         return tool.digest in (self._in_conversation.get((conversation, tool.key)), self.always.get(tool.key))
 
     def of_server(self, server: str) -> dict[str, str]:
-        """Return the names of the tools of a server that are allowed anywhere, with where that is."""
+        """Return the names of a server's allowed tools, with where each is allowed."""
         here = dict.fromkeys((key for _, key in self._in_conversation), "in a conversation")
         start = tool_key(server, "")
         found = here | dict.fromkeys(self.always, "always")
         return {key.removeprefix(start): where for key, where in sorted(found.items()) if key.startswith(start)}
 
     def knows(self, tool: Tool) -> bool:
-        """Return whether a tool is allowed anywhere, if only as it was described then."""
+        """Return whether a tool was ever allowed, perhaps with another description."""
         return tool.key in self.always or any(key == tool.key for _, key in self._in_conversation)
 
     def allow(self, permission: Permission, tools: Iterable[Tool], conversation: int | None) -> None:

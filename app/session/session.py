@@ -1,4 +1,4 @@
-"""The one owner of a chat: commands and worker events in, what changed out."""
+"""The single owner of a chat: commands and worker events in, changes out."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 class Session(ChatEvents):
-    """The commands of a chat; they return at once, and raise AppError if they are not possible.
+    """The commands of a chat; they return immediately, and raise AppError if they are not possible.
 
-    `handle` takes every event of the worker and returns what changed; `take_changes` does so after a command.
+    `handle` processes every event of the worker and returns the changes; `take_changes` returns those of a command.
     """
 
     def send(self, text: str) -> None:
-        """Ask a prompt, or let it wait for the models or for other answers."""
+        """Ask a prompt, or queue it behind the models or other answers."""
         if self.phase is Phase.UNLOADED:
             raise BlockedError(Blocked.UNLOADED)
         self.conversation.unsent_text = ""
@@ -42,7 +42,7 @@ class Session(ChatEvents):
         self._start(self.conversation)
 
     def count(self, text: str) -> None:
-        """Count the tokens of the open conversation with a typed prompt, unless an answer is being written."""
+        """Count the tokens of the open conversation with a typed prompt, unless an answer is running."""
         if self.phase is Phase.READY:
             self.answering.begin_count(self.conversation, text)
 
@@ -53,7 +53,7 @@ class Session(ChatEvents):
         return had_count
 
     def take_back(self) -> str | None:
-        """Withdraw and return the last prompt that waits in the open conversation."""
+        """Withdraw and return the last queued prompt of the open conversation."""
         return self._active.take_back()
 
     def edit(self, prompt: int, text: str) -> None:
@@ -65,13 +65,13 @@ class Session(ChatEvents):
             self._ask(text, prompt)
 
     def regenerate(self, prompt: int | None = None) -> None:
-        """Answer a prompt again, by default the last one."""
+        """Answer a prompt again, by default the last prompt."""
         self.refuse_if_blocked()
         self.conversation.regenerate(self.conversation.turn.prompt if prompt is None else self.node(prompt))
         self._start(self.conversation)
 
     def resume(self, answer: int) -> None:
-        """Continue an answer that ended early, or a turn that ended at a call of a tool or at its result."""
+        """Continue an answer that ended early, or a turn that ended at a tool call or its result."""
         self.refuse_if_blocked()
         node = self.node(answer)
         self.conversation.switch(answer)
@@ -88,7 +88,7 @@ class Session(ChatEvents):
     def stop(self) -> bool:
         """Stop the running answer of the open conversation, whose text stays; return whether there is one.
 
-        An answer that waits for another program's request ends at once.
+        An answer that waits for another program's request ends immediately.
         """
         if not self.is_answering or not self._stop_running():
             return False
@@ -115,13 +115,13 @@ class Session(ChatEvents):
             self.conversation.set_numbers(holder, replace(holder.compaction, summary=text.strip()).numbers)
 
     def switch(self, message: int) -> None:
-        """Make the branch through a message the active one."""
+        """Activate the branch through a message."""
         self.refuse_if_busy()
         self.conversation.switch(self.node(message).id)
         self._what |= Change.BRANCH
 
     def rewrite(self, answer: int, text: str) -> None:
-        """Add the user's own answer beside one."""
+        """Add the user's own answer as a branch."""
         self.refuse_if_busy()
         self.conversation.rewrite(self.node(answer), text)
         self._what |= Change.BRANCH
@@ -133,7 +133,7 @@ class Session(ChatEvents):
         self._what |= Change.BRANCH
 
     def undelete(self) -> None:
-        """Restore the message that was deleted last."""
+        """Restore the last deleted message."""
         self.refuse_if_busy()
         self.conversation.undelete()
         self._what |= Change.BRANCH
@@ -143,7 +143,7 @@ class Session(ChatEvents):
         return self.conversation.fork(self.node(message))
 
     def new_conversation(self, unsent_text: str = "") -> None:
-        """Begin an empty conversation; store `unsent_text` with the previous one, whose answer goes on."""
+        """Begin an empty conversation; store `unsent_text` with the previous conversation, whose answer continues."""
         self._active.open_empty(unsent_text)
         self._enter()
 
@@ -162,24 +162,24 @@ class Session(ChatEvents):
         self.drop_deleted()
 
     def drop_deleted(self) -> None:
-        """Stop the answers of deleted conversations that are not open; prompts that wait stay as unsent text."""
+        """Stop the answers of deleted conversations that are not open; their queued prompts stay as unsent text."""
         self._active.give_up_deleted()
         elsewhere = self.answered_elsewhere
         if elsewhere is not None and self.library.has_deleted(elsewhere):
             self._stop_running()
 
     def set_setting(self, name: str, value: Value) -> None:
-        """Change a setting for this conversation alone; None removes it."""
+        """Change a setting for this conversation only; None removes it."""
         self._live.set_own(name, value)
         self.settings_changed()
 
     def settings_changed(self) -> None:
-        """Use changed settings from the next answer on, and store the conversation's own."""
+        """Use changed settings from the next answer, and store the conversation's own."""
         self.conversation.set_settings(self._live.document)
         self._apply_settings()
 
     def set_drafting(self, on: bool) -> None:
-        """Turn drafting on or off, also within the running answer."""
+        """Turn drafting on or off, even within the running answer."""
         self._pair.switch(on)
         self.engine.draft(self.drafting.is_on)
 
@@ -192,7 +192,7 @@ class Session(ChatEvents):
             self._stop_running()
 
     def close(self, unsent_text: str | None = None) -> None:
-        """Stop the answer and close the store; `unsent_text` is the text of the input line, None for the stored one."""
+        """Stop the answer and close the store; `unsent_text` is the text of the input line, by default as stored."""
         self.engine.cancel()
         if unsent_text is not None:
             self.conversation.set_unsent_text(unsent_text)

@@ -18,13 +18,13 @@ class Outcome:
     """Outcome of an answer.
 
     Attributes:
-        prompt: What it was to answer.
-        thought: Whether it holds reasoning.
+        prompt: Its prompt.
+        thought: Whether it has reasoning.
         counts: Whether the conversation continues from it.
-        reverted: Whether the earlier answer, or the earlier end of this one, is active again.
+        reverted: Whether the earlier answer, or the earlier end of this answer, is active again.
         conversation: Id of the conversation.
-        is_open: Whether that is the open one.
-        returned: Prompts that waited in the open conversation and are not sent after all, as one text.
+        is_open: Whether that conversation is open.
+        returned: Queued prompts of the open conversation that were not sent, as one text.
     """
 
     ending: Ending
@@ -47,8 +47,6 @@ def model_names(pair: PairInfo) -> dict[str, str]:
 
 
 class Phase(Enum):
-    """Phase of a chat."""
-
     LOADING = auto()
     READY = auto()
     ANSWERING = auto()
@@ -80,7 +78,7 @@ class DraftState:
 
     Attributes:
         mode: "automatic", "fixed", "off", or "no draft" if none is possible.
-        n_max: Fixed draft length; 0 where it is not fixed.
+        n_max: Fixed draft length, or 0.
         reason: Why drafting is not available, as a sentence.
     """
 
@@ -105,7 +103,7 @@ class DraftState:
 
 
 class Change(Flag):
-    """Something that happened; the session has the state after it."""
+    """A change of the session, which has the state after it."""
 
     NOTHING = 0
     LOADING = auto()
@@ -113,7 +111,7 @@ class Change(Flag):
     LOADED = auto()
     """The requested pair is loaded."""
     PAIR = auto()
-    """The loaded pair changed by itself."""
+    """The loaded pair changed without a command."""
     UNLOADED = auto()
     """Loading failed."""
     WAITING = auto()
@@ -121,11 +119,11 @@ class Change(Flag):
     ASKED = auto()
     """An answer in the open conversation began."""
     COMPACTED = auto()
-    """The running answer goes on without earlier messages."""
+    """The running answer continues without earlier messages."""
     OPENED = auto()
     """Another conversation is open."""
     CALLS = auto()
-    """A call of a tool waits for the user, runs, or has returned."""
+    """A tool call waits for the user, runs, or has returned."""
     BRANCH = auto()
     """Another branch of the open conversation is active."""
     COUNTED = auto()
@@ -133,12 +131,12 @@ class Change(Flag):
     MEASURED = auto()
     """A measurement of the pair ended."""
     PROGRESS = auto()
-    """The event is text or progress that the reader of the open conversation should see."""
+    """The event is text or progress for the reader of the open conversation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What happened, and how an answer or a load ended, if it did."""
+    """The changes, and how an answer or a load ended, if it did."""
 
     what: Change = Change.NOTHING
     ended: Outcome | None = None
@@ -146,6 +144,6 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """The event that no other event is queued; the reader looks again after `next_s` seconds."""
+    """The event that the queue is empty; the reader polls again after `next_s` seconds."""
 
     next_s: float

@@ -1,4 +1,4 @@
-"""The tools of a turn: which ones the model may call, what the user allows, and the calls one after another."""
+"""The tools of a turn: the offered tools, the user's permissions, and the sequence of calls."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from app.worker.tool_servers import ToolServers
 
 _SAFE_NAME = re.compile(r"[^A-Za-z0-9_-]")
-"""What the names of functions may not contain in any format of calls."""
+"""Characters that function names may not contain in any call format."""
 _MIN_CHARACTERS, _CHARACTERS_PER_TOKEN = 2_000, 3
-"""Least of a result that is kept, and a cautious estimate of how much a token holds."""
+"""Shortest part of a result that is kept, and a cautious estimate of characters per token."""
 _STOPPED, _DECLINED = "The user stopped this call.", "The user does not allow this call."
 
 
 class Transcript(Protocol):
-    """Takes the results of calls, such as a conversation."""
+    """Receives the results of calls, such as a conversation."""
 
     @property
     def number(self) -> int | None:
@@ -46,7 +46,7 @@ class Transcript(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A call that waits for the user, or without a tool the question whether to go on after many calls.
+    """A call that waits for the user, or, without a tool, the question whether to continue after many calls.
 
     Attributes:
         has_changed: Whether the tool was allowed before its server changed its description.
@@ -58,7 +58,7 @@ class Question:
 
 
 class ToolUse:
-    """Give the model tools, and run the calls of its answers once the user allows them.
+    """Gives the model tools, and runs the calls of its answers after the user allows them.
 
     Args:
         host: Runs the servers.
@@ -66,9 +66,9 @@ class ToolUse:
 
     Attributes:
         servers: Returns the servers of mcp.json; raises AppError.
-        question: What the user must answer before the turn goes on, if anything.
-        running: The call that runs, if one does.
-        listed: The tools of each server that was started, or why it has none.
+        question: What the user must answer before the turn continues, if anything.
+        running: The running call, if any.
+        listed: The tools of each started server, or why it has none.
     """
 
     def __init__(self, host: ToolServers, servers: Callable[[], Sequence[McpServer]], permissions: Permissions) -> None:
@@ -89,7 +89,7 @@ class ToolUse:
     # Servers and tools
 
     def connect(self, names: Sequence[str] | None) -> bool:
-        """Start servers and list their tools for a turn; return whether to wait. One that failed is not tried again.
+        """Start servers and list their tools for a turn; return whether to wait. A failed server is not tried again.
 
         Raises AppError for a damaged file or an unknown name.
         """
@@ -107,14 +107,14 @@ class ToolUse:
         return bool(self._awaited)
 
     def check(self, names: Sequence[str]) -> None:
-        """Start servers and list their tools, also those that have failed; no turn waits for them."""
+        """Start servers and list their tools, including failed servers; no turn waits for them."""
         servers = chosen_servers(self.servers(), names)
         for server in servers:
             self.listed.pop(server.name, None)
         self._host.connect(servers)
 
     def take_list(self, event: ToolsListed) -> bool:
-        """Take the tools of a server; return whether a turn has waited for them, and all are there now."""
+        """Store the tools of a server; return whether a turn has waited for them, and all have arrived."""
         self.listed[event.server] = event
         if event.server not in self._awaited:
             return False
@@ -127,7 +127,7 @@ class ToolUse:
         return True
 
     def failures_with(self, server: str) -> str:
-        """Return why a server has no tools, and with it the others of the turn that failed, without their fixes."""
+        """Return why a server has no tools, and with it the turn's other failed servers, without their fixes."""
         names = sorted(self._chosen) if server in self._chosen else [server]
         errors = [error for name in names if (listed := self.listed.get(name)) and (error := listed.error)]
         return errors[0].sentences if len(errors) == 1 else " ".join(error.message for error in errors)
@@ -161,9 +161,9 @@ class ToolUse:
     def offer(self, names: Sequence[str] | None) -> str:
         """Return how many tools of these servers a prompt has, or how many servers the first prompt starts.
 
-        None stands for all servers that are not disabled.
+        None means all servers that are not disabled.
         """
-        # The screen of tools may list them before any turn has tools.
+        # The tools screen may list them before any turn has tools.
         if not (self.listed and self._servers):
             n = sum(not server.is_disabled if names is None else server.name in names for server in self._known)
             return counted(n, "tool server") if n else ""
@@ -181,13 +181,13 @@ class ToolUse:
     # The calls of an answer
 
     def begin(self, calls: Sequence[ToolCall], used: GenerationStats | None, n_ctx: int) -> None:
-        """Take the calls of an answer; results may fill what its prompt and text have left of the context, if known."""
+        """Store the calls of an answer; results may fill the rest of the context, if its size is known."""
         self._calls, self._has_news = list(calls), not calls
         left = n_ctx - used.cache_n - used.prompt_n - used.predicted_n if used is not None else 0
         self._room = max(_MIN_CHARACTERS, _CHARACTERS_PER_TOKEN * max(left, n_ctx // 2) // 2)
 
     def next(self, conversation: Transcript, limit: int) -> bool:
-        """Run calls, or ask the user, until none is left; return whether the model goes on."""
+        """Run calls, or ask the user, until none is left; return whether the model continues."""
         while self._calls:
             call = self._calls[0]
             tool, arguments = self._tools.get(call.name), read_arguments(call)
@@ -210,7 +210,7 @@ class ToolUse:
         return True
 
     def asks_again(self, answer: Finished) -> bool:
-        """Return whether an answer to results says nothing, so that the model is asked again, without tools."""
+        """Return whether an answer to results is empty, so that the model is asked again, without tools."""
         is_last = bool(answer.calls or answer.reasoning.strip()) or answer.reason is not FinishReason.STOP
         if is_last or self._must_answer or not self._n_rounds or not is_empty(answer.text, self._tools):
             return False
@@ -218,7 +218,7 @@ class ToolUse:
         return True
 
     def answer(self, permission: Permission, conversation: Transcript) -> AppError | None:
-        """Take the answer to the question; return why it cannot be stored, if so: it then holds for this call only."""
+        """Apply the answer to the question; return why it cannot be stored, if so; then it holds only for this call."""
         question, failure = self.question, None
         assert question is not None
         if question.tool is not None and permission is not Permission.NO:
@@ -243,7 +243,7 @@ class ToolUse:
         self._host.call(self._number, self._servers[tool.server], tool.name, arguments, repeats=tool.reads_only)
 
     def take_result(self, event: ToolReturned, conversation: Transcript) -> bool:
-        """Store the result of the running call; return whether it was that one."""
+        """Store the result of the running call; return whether it was the running call."""
         if self.running is None or event.call != self._number:
             return False
         self._end_call(conversation, self._cut(event.text), failed=event.is_error, seconds=event.seconds)
@@ -275,7 +275,7 @@ class ToolUse:
         conversation.add_result(ResultOf(call.id, call.name, failed, seconds), printable(text), state)
 
     def stop(self, conversation: Conversation) -> Outcome | None:
-        """End a call, a question or a start; return the outcome of the turn, or None if nothing of it was there."""
+        """End a call, a question or a start; return the outcome of the turn, if there was one."""
         if self._awaited:
             self._awaited = set()
             return conversation.stop()

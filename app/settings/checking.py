@@ -1,4 +1,4 @@
-"""Validate settings of a file, a conversation or a model file, each on its own."""
+"""Validate settings of a file, a conversation or a model file, each separately."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAX_SHOWN_CHARACTERS = 300
 _FORMER_DRAFT_LENGTHS = (63, 64)
 """Lengths that earlier versions allowed."""
 _SAMPLING_KEY_PREFIX = "general.sampling."
-"""Beginning of the keys of recommended values, as llama_model_meta_key in llama.h has them."""
+"""Prefix of the keys of recommended values, as in llama_model_meta_key of llama.h."""
 _BY_KEY = {
     "temp": "temp",
     "top_k": "top_k",
@@ -34,7 +34,7 @@ _BY_KEY = {
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """An entry of a file that is ignored, and why, as a printable sentence without the file's name."""
+    """An ignored entry of a file, and why, as a printable sentence without the file's name."""
 
     name: str
     text: str
@@ -86,7 +86,7 @@ def is_preset_name(name: str) -> bool:
 
 
 def check_keys(raw: object) -> tuple[dict[str, str], list[Problem]]:
-    """Return the keys by binding id, and the ignored entries; ids and keys themselves are checked by the ui."""
+    """Return the keys by binding id, and the ignored entries; the ui checks ids and keys."""
     if not isinstance(raw, Mapping):
         return {}, [_problem("keys", 'keys must be a table; write [keys] and lines such as "chat.again" = "f8".')]
     keys: dict[str, str] = {}
@@ -100,13 +100,13 @@ def check_keys(raw: object) -> tuple[dict[str, str], list[Problem]]:
 
 
 def recommended(metadata: Mapping[str, object]) -> dict[str, Value]:
-    """Return the sampling values that a model file recommends in its metadata; invalid ones are ignored."""
+    """Return the sampling values that a model file recommends in its metadata; ignore invalid values."""
     given = {key: metadata[_SAMPLING_KEY_PREFIX + key] for key in _BY_KEY if _SAMPLING_KEY_PREFIX + key in metadata}
     if given.get("penalty_last_n") == -1:
         # In llama.cpp this means the whole context.
         given["penalty_last_n"] = SAMPLING_BOUNDS["repeat_last_n"][1]
     values, _ = check({"sampling": {_BY_KEY[key]: raw for key, raw in given.items()}})
-    # A float32 such as 0.949999988 is shown with the digits that it has.
+    # Show a float32 such as 0.949999988 with its significant digits.
     return {name: float(f"{value:.7g}") if isinstance(value, float) else value for name, value in values.items()}
 
 
@@ -124,7 +124,7 @@ def nested(values: Mapping[str, object]) -> dict[str, object]:
 
 
 def put(table: dict[str, Any], path: list[str], value: object) -> None:
-    """Set an entry of nested tables; a value where a table belongs was ignored and is replaced."""
+    """Set an entry of nested tables; replace an ignored value where a table belongs."""
     *tables, key = path
     for name in tables:
         if not isinstance(table.get(name), dict):
@@ -154,7 +154,7 @@ def _flat(table: Mapping[str, object], head: str = "") -> Iterator[tuple[str, ob
 
 
 def _problem(name: str, text: str) -> Problem:
-    # A name may be as long as the file, and from JSON it may hold half a surrogate pair.
+    # A name may be as long as the file, and in JSON it may contain half a surrogate pair.
     line = " ".join(printable(text).encode("utf-8", "replace").decode().split())
     return Problem(name, line if len(line) <= _MAX_SHOWN_CHARACTERS else f"{line[: _MAX_SHOWN_CHARACTERS - 1]}…")
 

@@ -1,6 +1,6 @@
-"""Read and change settings.toml; entries that this version does not know are kept.
+"""Read and change settings.toml; unknown entries are kept.
 
-Comments are not kept: before Tandem rewrites a file that it did not write itself, it copies the file to .bak.
+Comments are lost: before Tandem rewrites a file that the user wrote, it copies the file to .bak.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Content:
     Attributes:
         presets: Named partial settings.
         keys: Keys by the ids of their bindings.
-        problems: Entries that are ignored.
+        problems: Ignored entries.
         unreadable: Why the whole file is ignored, if it is.
     """
 
@@ -47,11 +47,7 @@ class Content:
 
 
 class SettingsFile:
-    """The settings of all conversations; a `SettingsError` leaves the file unchanged.
-
-    Args:
-        path: The file, which need not exist.
-    """
+    """The settings of all conversations; a `SettingsError` leaves the file unchanged."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -74,25 +70,25 @@ class SettingsFile:
         return f"{self.path}: {problem.text}"
 
     def set(self, name: str, value: Value, preset: str | None = None) -> None:
-        """Store a setting, in a preset if one is named."""
+        """Store a setting, in a preset if given."""
         with self._changed_table() as table:
             _remove_former(table, name, preset)
             put(table, _path(name, preset), BY_NAME[name].kind.write(value))
 
     def unset(self, name: str, preset: str | None = None) -> bool:
-        """Remove a setting, also an unknown one; return whether it was there."""
+        """Remove a setting, even an unknown one; return whether it existed."""
         with self._changed_table() as table:
             return _remove_former(table, name, preset) | _remove(table, _path(name, preset))
 
     def save_preset(self, name: str, values: Layer) -> None:
-        """Store a preset, replacing one of the same name."""
+        """Store a preset, replacing any of the same name."""
         with self._changed_table() as table:
             _remove(table, [PRESETS, name])
             for setting, value in values.items():
                 put(table, _path(setting, name), BY_NAME[setting].kind.write(value))
 
     def remove_preset(self, name: str) -> bool:
-        """Remove a preset, and the choice of it unless a built-in has its name; return whether it was there."""
+        """Remove a preset, and its selection unless a built-in preset has its name; return whether it existed."""
         with self._changed_table() as table:
             found = _remove(table, [PRESETS, name])
             if found and name not in BUILT_IN and table.get("preset") == name:
@@ -102,7 +98,7 @@ class SettingsFile:
     def unset_key(self, binding: str) -> bool:
         """Remove the custom key of a binding; return whether there was one."""
         with self._changed_table() as table:
-            # Without quotes the id is a table in TOML.
+            # An id without quotes is a table in TOML.
             return _remove(table, [KEYS, binding]) | _remove(table, [KEYS, *binding.split(".")])
 
     def _table(self) -> Table:
@@ -138,12 +134,12 @@ def _path(name: str, preset: str | None) -> list[str]:
 
 
 def _remove_former(table: Table, name: str, preset: str | None) -> bool:
-    """Remove a setting under its earlier names; return whether it was there."""
+    """Remove a setting under its earlier names; return whether it existed."""
     return any(_remove(table, _path(former, preset)) for former, now in FORMER.items() if now == name)
 
 
 def _remove(table: Table, path: list[str]) -> bool:
-    """Remove an entry and the tables that it leaves empty; return whether it was there."""
+    """Remove an entry and any tables left empty; return whether it existed."""
     head, *rest = path
     if head not in table:
         return False

@@ -14,27 +14,27 @@ from app.core.regular_file import with_line_feeds
 from app.settings.placement import CPU, split_override
 
 Value = bool | int | float | str | tuple[str, ...] | tuple[float, ...] | None
-"""A checked value; None stands for the word of a kind, such as "auto"."""
+"""A checked value; None stands for a kind's word, such as "auto"."""
 
 LONGEST_TEXT = 32_000
-"""Characters of a text."""
+"""Limit for a text in characters."""
 _LONGEST_NAME = 64
 _MAX_ITEMS = 16
 _LONGEST_OVERRIDE = 500
 _ONLY_PYTHON = re.compile(r"\(\?(?![:=!])|\\[AZ]|[*+?}]\+")
-"""Groups with flags or names, look-behind, \\A, \\Z and possessive repeats, which C++ refuses."""
+r"""Groups with flags or names, look-behind, \A, \Z and possessive repeats, which C++ refuses."""
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
 _SWITCH_WORDS = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False}
 
 
 class Kind:
-    """The type of a setting's value. `read` and `parse` raise ValueError for anything else.
+    """The type of a setting's value. `read` and `parse` raise ValueError for an invalid value.
 
     Attributes:
         allowed: Its range, to follow "it must be".
         word: Text for None; "" if None is not a value.
         metavar: Placeholder of a value in the help of a flag.
-        default: The value of a setting that names no other one.
+        default: The value of a setting without its own default.
     """
 
     __slots__ = ()
@@ -54,15 +54,15 @@ class Kind:
         return self.parse(_text(raw))
 
     def parse(self, text: str) -> Value:
-        """Read a value as a user types it, in a field or after a flag."""
+        """Parse a value that a user typed, in a field or after a flag."""
         raise NotImplementedError
 
     def show(self, value: Value) -> str:
-        """Format a value as `parse` reads it."""
+        """Format a value for `parse`."""
         return self.word if value is None else str(value)
 
     def write(self, value: Value) -> object:
-        """Convert a value to what `read` takes from TOML."""
+        """Convert a value to TOML for `read`."""
         return self.show(value) if value is None or isinstance(value, tuple) else value
 
 
@@ -94,7 +94,7 @@ class Number(Kind):
             return None
         if isinstance(raw, bool) or not isinstance(raw, int | float):
             raise ValueError(raw)  # noqa: TRY004 - one exception for every invalid value
-        # Compared before any conversion: an integer of a thousand digits is no float.
+        # Compare before any conversion: an integer of a thousand digits is no float.
         if not self.low <= raw <= self.high or not math.isfinite(raw) or (self.whole and raw != int(raw)):
             raise ValueError(raw)
         return int(raw) if self.whole else float(raw)
@@ -168,7 +168,7 @@ class Name(Kind):
     Attributes:
         what: Description, with its article.
         word: Text for None; "" if a name is required.
-        longest: Most characters.
+        longest: Longest name in characters.
     """
 
     what: str
@@ -197,7 +197,7 @@ class Text(Kind):
 
 @dataclass(frozen=True, slots=True)
 class Texts(Kind):
-    """Several texts, kept exactly; typed as one text, or as a list in JSON, which can escape line ends."""
+    """Several texts, kept exactly; typed as a single text, or as a list in JSON, which can escape line ends."""
 
     allowed = f'a text, or at most {_MAX_ITEMS} texts in a list such as ["END", "\\n\\n"]'
     metavar = "TEXT"
@@ -229,7 +229,7 @@ class Texts(Kind):
 
 
 class Overrides(Texts):
-    """Patterns of tensor names and their devices, with commas between; no pattern contains one, as in llama.cpp."""
+    """Patterns of tensor names and their devices, separated by commas, which no pattern contains, as in llama.cpp."""
 
     __slots__ = ()
     allowed = "regular expressions and devices such as ffn_.*_exps=cpu, separated by commas"
@@ -250,7 +250,7 @@ class Overrides(Texts):
 
 @dataclass(frozen=True, slots=True)
 class Several(Kind):
-    """Names or numbers between commas.
+    """Names or numbers separated by commas.
 
     Attributes:
         what: Description of the items and of the words.
@@ -297,7 +297,7 @@ def device(text: str) -> str:
 
 
 def override(text: str) -> str:
-    """Check PATTERN=DEVICE; a pattern may only use what Python's regular expressions and C++'s have in common."""
+    """Check PATTERN=DEVICE; the pattern must be valid in Python's and C++'s regular expressions."""
     pattern, place = split_override(text)
     if not pattern or len(text) > _LONGEST_OVERRIDE or not text.isprintable() or _ONLY_PYTHON.search(pattern):
         raise ValueError(text)
@@ -318,6 +318,6 @@ def short_name(text: str, longest: int = _LONGEST_NAME) -> str:
 def _text(raw: object) -> str:
     if not isinstance(raw, str) or len(raw) > LONGEST_TEXT or "\0" in raw:
         raise ValueError(raw)
-    # JSON may hold half a surrogate pair; the encoder raises a ValueError for it.
+    # JSON may contain half a surrogate pair; the encoder raises a ValueError for it.
     raw.encode()
     return raw

@@ -1,4 +1,4 @@
-"""Precedence of settings (flag, conversation, preset, file, pair, model file, default), and their use by the engine."""
+"""Precedence of settings (flag, conversation, preset, file, pair, model file, default); conversion for the engine."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ BUILT_IN: Mapping[str, Layer] = {
         ),
     },
 }
-"""The presets of Tandem; one of the same name in the settings file replaces it."""
+"""Tandem's presets; a preset of the same name in the settings file replaces one."""
 
 
 class Origin(Enum):
@@ -62,7 +62,7 @@ class Resolved:
     """All settings, merged: each has the value of the strongest layer that sets it.
 
     Args:
-        layers: Values by origin; origins without any may be missing.
+        layers: Values by origin; empty layers may be missing.
     """
 
     def __init__(self, layers: Mapping[Origin, Layer]) -> None:
@@ -82,7 +82,7 @@ class Resolved:
         return tuple(self[name] for name in BY_NAME)
 
     def number(self, name: str) -> int | None:
-        """Return the value of a setting that is a whole number or open."""
+        """Return the value of a setting that is a whole number, if it is set."""
         return cast("int | None", self[name])
 
     def text(self, name: str) -> str | None:
@@ -90,7 +90,7 @@ class Resolved:
         return cast("str | None", self[name])
 
     def names(self, name: str) -> tuple[str, ...]:
-        """Return the value of a setting that is a list of names; () if it is open."""
+        """Return the value of a setting that is a list of names, if it is set, or ()."""
         return self.names_or_all(name) or ()
 
     def names_or_all(self, name: str) -> tuple[str, ...] | None:
@@ -102,7 +102,7 @@ class Resolved:
         return Resolved({**self._layers, Origin.FLAG: {**self._layers.get(Origin.FLAG, {}), **layer}})
 
     def origin(self, name: str) -> Origin:
-        """Return where the value of a setting comes from."""
+        """Return the origin of a setting's value."""
         return next(origin for origin in Origin if name in self._layers.get(origin, {}))
 
 
@@ -127,9 +127,9 @@ class ThinkingSupport:
     """Reasoning controls that a model supports.
 
     Attributes:
-        switchable: Thinking can be turned on or off.
-        effort: A reasoning effort works unless thinking is turned on.
-        effort_on: A reasoning effort works with thinking turned on.
+        switchable: Whether thinking can be turned on or off.
+        effort: Whether a reasoning effort works unless thinking is turned on.
+        effort_on: Whether a reasoning effort works with thinking turned on.
     """
 
     switchable: bool = True
@@ -137,14 +137,14 @@ class ThinkingSupport:
     effort_on: bool = True
 
     def no_effort(self, enabled: bool | None) -> str | None:
-        """Return why a model ignores the effort with this request to think; None if it does not."""
+        """Return why a model ignores the effort in this request to think, if it does."""
         if self.effort_on if enabled else self.effort:
             return None
         return _EFFORT_IF_ON if self.effort_on else _NO_EFFORT
 
 
 def unknown_preset(name: str, known: Mapping[str, object]) -> UsageError:
-    """Return the error for a preset that does not exist, with the nearest name."""
+    """Return the error for an unknown preset, with the nearest name."""
     return UsageError(
         f'There is no preset "{printable(name)}".{nearest(name, known)}', f"Known: {', '.join(map(printable, known))}."
     )
@@ -157,7 +157,7 @@ def sampling(settings: Resolved) -> SamplingParams:
 
 
 def drafting(settings: Resolved) -> Drafting:
-    """Return automatic or fixed drafting, or None; n_min is cut to n_max."""
+    """Return automatic or fixed drafting, or None; n_min is at most n_max."""
     if settings["draft.type"] == "none":
         return None
     match settings["draft.mode"]:
@@ -178,7 +178,7 @@ def automatic(settings: Resolved) -> AutoDraft:
 
 
 def thinking(settings: Resolved) -> Thinking:
-    """Return whether to think, and how hard; None leaves it to the model."""
+    """Return whether to think, and how much; None leaves it to the model."""
     mode, effort = settings["answer.thinking"], settings["answer.reasoning_effort"]
     return Thinking(None if mode == "auto" else mode == "on", None if effort == "auto" else str(effort))
 
@@ -190,7 +190,7 @@ def picture_limits(settings: Resolved) -> PictureLimits:
 
 
 def pair_layer(chain: Mapping[str, float], fixed: DraftParams | None) -> Layer:
-    """Return the settings of a pair's entry: its sampling parameters, and its fixed drafting parameters if any."""
+    """Return the settings of a pair's entry: its sampling parameters, and any fixed drafting parameters."""
     layer: dict[str, Value] = {_SAMPLING_NAMES[field]: value for field, value in chain.items()}
     if fixed is not None:
         layer |= {"draft.mode": "fixed", **{f"draft.{field}": getattr(fixed, field) for field in _DRAFT_FIELDS}}

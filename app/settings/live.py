@@ -1,4 +1,4 @@
-"""The settings of one running program: every layer, and the changes to them."""
+"""The settings of a running program: all layers, and the changes to them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Scope(Enum):
 
 
 class LiveSettings:
-    """The owner of the settings of a running program.
+    """Owns the settings of a running program.
 
     A change for all conversations goes into the file; a `SettingsError` leaves everything unchanged. It removes the
     flag of the same setting; a conversation keeps its own value.
@@ -70,7 +70,7 @@ class LiveSettings:
         return name if isinstance(name, str) and name in self.presets else None
 
     def resolved(self, conversation: Mapping[str, object] | None = None) -> Resolved:
-        """Merge all layers, those of another conversation instead of the present one if its document is given."""
+        """Merge all layers, with the layer of another conversation if its document is given."""
         if conversation is not None:
             other = copy(self)
             other._conversation, _ = check(conversation, lambda setting: setting.in_conversation)
@@ -101,7 +101,7 @@ class LiveSettings:
         self.pair, self.model = pair, model or {}
 
     def given(self, flags: Layer, pair: Layer, model: Layer | None = None) -> Resolved:
-        """Return the settings with more flags, this pair and its target's file; nothing is changed."""
+        """Return the settings with more flags, this pair and its target's file, without changing anything."""
         trial = copy(self)
         trial._flags, trial.pair, trial.model = {**self._flags, **flags}, pair, model or {}
         return trial.resolved()
@@ -113,13 +113,13 @@ class LiveSettings:
     # Loading
 
     def loading(self) -> None:
-        """Remember the settings that the models are being loaded with."""
+        """Remember the settings with which the models are being loaded."""
         now = self.resolved()
         self._loaded = {name: now[name] for name in (*_RELOAD_SETTINGS, "draft.mode")}
 
     @property
     def waiting(self) -> tuple[Setting, ...]:
-        """The settings that count only after the models are loaded again."""
+        """The settings that take effect only after the models are loaded again."""
         if self._loaded is None:
             return ()
         now, loaded = self.resolved(), self._loaded
@@ -159,7 +159,7 @@ class LiveSettings:
         return name in self._flags or name in (self.content.values if scope is Scope.ALL else self._conversation)
 
     def reset(self, name: str, scope: Scope = Scope.ALL) -> None:
-        """Remove the flag, or else the value in a scope; the next layer counts then."""
+        """Remove the flag, or else the value in a scope; then the next layer counts."""
         if name in self._flags:
             del self._flags[name]
         elif scope is Scope.CONVERSATION:
@@ -169,7 +169,7 @@ class LiveSettings:
         self._changed()
 
     def save_preset(self, name: str) -> None:
-        """Save what differs from pair, model file and defaults under a name."""
+        """Save the values that differ from pair, model file and defaults under a name."""
         now = self.resolved()
         own = {
             setting.name: now[setting.name]
@@ -185,7 +185,7 @@ class LiveSettings:
     # The conversation
 
     def enter(self, document: Mapping[str, object]) -> Sequence[Problem]:
-        """Switch to a conversation; return what its stored settings say that is ignored."""
+        """Switch to a conversation; return the ignored parts of its stored settings."""
         values, problems = check(document, lambda setting: setting.in_conversation)
         self._conversation = values
         if (name := values.get("preset")) is not None and name not in self.presets:

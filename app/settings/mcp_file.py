@@ -1,4 +1,4 @@
-"""Read mcp.json, which names MCP servers, in the shapes of the programs that users copy it from."""
+"""Read mcp.json, which names MCP servers, in the formats of programs from which users copy it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from app.core.regular_file import MissingFile, read_user_text
 from app.settings.table import nearest
 
 _TABLES = ("mcpServers", "servers", "context_servers", "mcp")
-"""Keys of the table of servers: in Claude Desktop and most programs, VS Code, Zed, and OpenCode."""
+"""Keys of the server table: in Claude Desktop and most programs, VS Code, Zed, and OpenCode."""
 _KEYS = (
     *("type", "command", "args", "env", "envFile", "cwd", "url", "headers"),
     *("disabled", "enabled", "active", "tools", "disabledTools"),
@@ -39,31 +39,31 @@ _OTHER_KEYS = {
 }
 """Names that some programs, or users, give to a key of `_KEYS`."""
 _TYPES = {"stdio": "command", "local": "command", "sse": "url", "http": "url", "streamablehttp": "url", "remote": "url"}
-"""The key that each type of server needs."""
+"""The required key by type of server."""
 _MIN_SIMILARITY = 0.8
-"""Similarity of a key to a known one, of 1, from which it is a misspelling."""
+"""Similarity to a known key, of 1, above which a key is a misspelling."""
 _COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _LAST_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
 _VARIABLE = re.compile(r"\$\{([^{}]+)\}|\{env:(\w+)\}|\A\$([A-Za-z_]\w*)\Z")
 """${NAME}, ${env:NAME} and ${NAME:-default} in most programs; OpenCode's and Gemini CLI's forms."""
 _HEADER_NAME, _HEADER_VALUE = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII), re.compile(r"([!-~]([\t -~]*[!-~])?)?")
-"""What HTTP allows; an error of the library about another value would show it."""
+"""What HTTP allows; the library's error would show other values."""
 _SHORTEST_SECRET = 6
-"""Characters; shorter values are ports and switches."""
+"""Shortest secret in characters; shorter values are ports and switches."""
 _FIX = "Fix it there."
 
 
 @dataclass(frozen=True, slots=True)
 class McpServer:
-    """One server: a command that Tandem starts, or a URL; secrets may stand in `env` and `headers`.
+    """A server: a command that Tandem starts, or a URL; `env` and `headers` may contain secrets.
 
     Attributes:
-        is_sse: Whether the URL speaks the older HTTP with SSE.
+        is_sse: Whether the URL uses the older HTTP with SSE.
         is_disabled: Whether the file turns it off.
         only: Names of the tools to offer; None for all.
         without: Names of tools not to offer.
-        ignored: Its keys in the file that mean nothing to Tandem.
-        fault: Why its entry cannot be used, with the fix; None if it can.
+        ignored: Its keys in the file that Tandem does not know.
+        fault: Why its entry cannot be used, with the fix, if so.
     """
 
     name: str
@@ -99,7 +99,7 @@ class McpServer:
 
 
 def read_servers(path: Path) -> tuple[McpServer, ...]:
-    """Return the servers of a file, none if it does not exist; a wrong entry has its fault in `McpServer.fault`.
+    """Return the servers of a file, none if it does not exist; `McpServer.fault` explains a wrong entry.
 
     Raises SettingsError with the line and the key for a file without a table of servers.
     """
@@ -114,7 +114,7 @@ def read_servers(path: Path) -> tuple[McpServer, ...]:
     name = next((name for name in _TABLES if name in root), None)
     servers = root[name].table() if name is not None else root
     if name == "mcp" and "servers" in servers:
-        # VS Code's settings.json.
+        # VS Code's settings.json
         servers = servers["servers"].table()
     has_servers = any(isinstance(one.raw, dict) and one.raw.keys() & {"command", "url"} for one in root.values())
     if name is None and root and not has_servers:
@@ -124,7 +124,7 @@ def read_servers(path: Path) -> tuple[McpServer, ...]:
 
 
 def chosen_servers(servers: Sequence[McpServer], names: Iterable[str] | None) -> tuple[McpServer, ...]:
-    """Return the servers with these names, or for None all that are not disabled. Raises UsageError for other names."""
+    """Return the servers with these names, or for None all enabled servers. Raises UsageError for unknown names."""
     if names is None:
         return tuple(server for server in servers if not server.is_disabled)
     known = {server.name: server for server in servers}
@@ -136,7 +136,7 @@ def chosen_servers(servers: Sequence[McpServer], names: Iterable[str] | None) ->
 
 
 def _parsed(file: _Entry) -> Any:
-    """Return the document of a file, which may have comments, and commas at the ends of lists and objects."""
+    """Parse a file that may have comments and trailing commas."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
@@ -241,7 +241,7 @@ def _known_keys(entry: _Entry) -> tuple[dict[str, _Entry], list[str]]:
 
 
 def _misspelled(key: str, known: Iterable[str]) -> str | None:
-    """Return the known key of which this is a misspelling: one edit or two swapped letters, or much the same."""
+    """Return the known key that this key misspells: one edit, two swapped letters, or great similarity."""
     for other in known:
         n_same = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(key, other, strict=False))))
         one, two = key[n_same:], other[n_same:]
@@ -260,11 +260,10 @@ class _Entry:
     keys: tuple[str, ...] = ()
 
     def at(self, key: str) -> _Entry:
-        """Return a value of this object."""
         return replace(self, raw=self.raw[key], keys=(*self.keys, key))
 
     def typed(self, kind: type, what: str) -> Any:
-        """Return the value if it is of this type; refuse another one."""
+        """Return the value if it is of this type; refuse any other value."""
         if isinstance(self.raw, kind):
             return self.raw
         raise self.wrong(f"must be {what}.")
@@ -279,14 +278,14 @@ class _Entry:
         return [replace(self, raw=item).text() for item in items]
 
     def words(self) -> list[str]:
-        """Return a command, which OpenCode puts into one list with its arguments."""
+        """Return a command, which OpenCode writes as one list with its arguments."""
         words = self.texts() if isinstance(self.raw, list) else [self.text()]
         if not words or not words[0]:
             raise self.wrong("is empty.")
         return [_with_home(words[0]), *words[1:]]
 
     def text(self) -> str:
-        """Return a text, or a number as text, with the variables that it names."""
+        """Return a text, or a number as text, with its variables replaced."""
         if isinstance(self.raw, bool | int | float):
             return json.dumps(self.raw)
 
@@ -319,11 +318,11 @@ class _Entry:
         return {name.strip(): value.strip().strip("'\"") for name, _, value in pairs if not name.startswith("#")}
 
     def wrong(self, what: str, fix: str = _FIX, at: int | None = None) -> SettingsError:
-        """Return what is wrong with the value, or with the file at a position."""
+        """Return the error for the value, or for the file at a position."""
         if at is None:
             at = 0
             for key in self.keys:
-                # A name may be written with escapes; the line of its parent is near enough then.
+                # A name may contain escapes; then the line of its parent is close enough.
                 at = max(at, self.text_of_file.find(f'"{key}"', at))
         line = self.text_of_file.count("\n", 0, at) + 1
         name = printable(".".join(self.keys)) or "the file"

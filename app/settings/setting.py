@@ -1,4 +1,4 @@
-"""What a setting is: its name, type, default and texts."""
+"""A setting: its name, type, default and texts."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from dataclasses import dataclass
 from app.settings.kinds import Kind, Value
 
 _MAX_SHOWN_CHARACTERS = 40
-"""Characters of an invalid value in its error."""
+"""Longest part of an invalid value in its error, in characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting.
+    """A setting.
 
     Attributes:
-        name: Table and key, with a dot between.
+        name: Table and key, separated by a dot.
         kind: Type and range.
         text: Help in a few words, a noun phrase.
-        more: Further help, such as what its values mean; "" for none.
+        more: Further help, such as the meaning of its values, or "".
         unset: Words for a default that is not a value.
-        metavar: Placeholder of the value in the help, if not that of its kind.
-        flags: Its flags, the first one named after it; () for none.
-        field: Its field of `SamplingParams`; "" for none.
-        needs_reload: The models must be loaded again.
+        metavar: Placeholder of the value in the help, if it differs from its kind's.
+        flags: Its flags, the first named after it; () for none.
+        field: Its field of `SamplingParams`, or "".
+        needs_reload: Whether the models must be loaded again.
         mode: The only drafting mode that uses it; None for every mode.
     """
 
@@ -55,22 +55,21 @@ class Setting:
 
     @property
     def in_conversation(self) -> bool:
-        """A conversation may override it: it acts at once and concerns answers."""
+        """Whether a conversation may override it: it takes effect immediately and concerns answers."""
         return self.is_for_answers and not self.needs_reload
 
     @property
     def in_preset(self) -> bool:
-        """A preset may contain it."""
         return self.is_for_answers and bool(self.table)
 
     @property
     def is_for_answers(self) -> bool:
-        """It has a flag, because it acts on answers and not on the program alone."""
+        """Whether it has a flag, because it affects answers and not only the program."""
         return bool(self.flags)
 
     @property
     def help(self) -> str:
-        """The whole help."""
+        """The complete help text."""
         return f"{self.text}; {self.more}" if self.more else self.text
 
     @property
@@ -79,13 +78,12 @@ class Setting:
         return self.unset or self.kind.show(self.default)
 
     def display(self, value: Value) -> str:
-        """Format a value as the command line and the panel show it."""
+        """Format a value for the command line and the panel."""
         # True equals 1 in Python, but not for a reader.
         is_default = value == self.default and type(value) is type(self.default)
         return (self.shown_default if is_default else self.kind.show(value)) or "none"
 
     def error(self, where: str, given: object) -> str:
-        """Return the error for an invalid value."""
         text = given if isinstance(given, str) else repr(given)
         if len(text) > _MAX_SHOWN_CHARACTERS:
             text = f"{text[: _MAX_SHOWN_CHARACTERS - 1]}…"

@@ -1,4 +1,4 @@
-"""The table of settings that command line, file and panel read.
+"""The table of settings for command line, file and panel.
 
 A setting's name in the file is its table and its key: `top_k` in `[sampling]` is `sampling.top_k`. Its flag is the key
 with dashes, `--top-k`; flags of the table `[draft]` begin with draft, so that `draft.n_max` is `--draft-n-max`.
@@ -31,19 +31,19 @@ MODES = ("auto", "fixed", "off")
 EFFORTS = ("low", "medium", "high", "max")
 """Reasoning efforts, lowest first."""
 DRAFT_TYPES = ("auto", *(source.value for source in Source), "none")
-"""Kinds of drafts: a draft model, layers that read the target's hidden rows, n-grams alone, or nothing."""
+"""Kinds of drafts: a draft model, layers that read the target's hidden rows, only n-grams, or nothing."""
 _KV_TYPES = ("auto", *KV_TYPES)
 MAX_CONTEXT = 1 << 20
-"""Each cell costs about 51 bytes before the KV cache itself; with 2^30 cells llama.cpp failed after 43 s."""
+"""Longest context. A cell costs about 51 bytes besides the KV cache; with 2^30 cells llama.cpp failed after 43 s."""
 MAX_THREADS = 512
-"""Most threads: with 4,096 one decode took 20 s."""
+"""Largest number of threads: with 4,096 a decode took 20 s."""
 _MAX_MIB = 1 << 24
 _LONGEST_PATH = 4096
-"""Characters of a path."""
+"""Longest path in characters."""
 
 
 def _setting(name: str, kind: Kind, text: str, *flags: str, **what: Any) -> Setting:
-    """Make a setting with its flag; `flags` are other spellings of it."""
+    """Create a setting with its flag; `flags` are alternative spellings."""
     table, _, key = name.rpartition(".")
     flag = f"--{'draft-' * (table == 'draft')}{key}".replace("_", "-")
     return Setting(name, kind, **{"default": kind.default, "text": text, "flags": (flag, *flags), **what})
@@ -308,13 +308,13 @@ _NAME_BY_SPELLING = {
     "context": "model.ctx",
     "effort": "answer.reasoning_effort",
 }
-"""Names of settings by what people write."""
+"""Names of settings by the spellings that people use."""
 
 
 def nearest(name: str, among: Iterable[str] | None = None) -> str:
-    """Return ' Did you mean "..."?' with a leading space; "" if nothing is near.
+    """Return ' Did you mean "..."?' with a leading space, or "" if nothing is near.
 
-    The known names are `among`, or those of the settings.
+    The known names are `among`, by default those of the settings.
     """
     known = _NAME_BY_SPELLING if among is None else {one: one for one in among}
     close = difflib.get_close_matches(name, known, n=1)

@@ -27,6 +27,6 @@ Imports run downward only (`tool.importlinter` in pyproject.toml enforces it):
 
 import os
 
-# Having drawn, Textual waits for up to two of its frames: at its usual sixty a second a key would wait 33 milliseconds.
-# Where nothing has changed nothing is drawn, however many frames there are.
+# After drawing, Textual waits for up to two frames: at sixty frames a second a key would wait 33 milliseconds.
+# Without changes nothing is drawn, however many frames there are.
 os.environ.setdefault("TEXTUAL_FPS", "240")

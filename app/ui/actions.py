@@ -1,7 +1,7 @@
-"""Everything that the chat can do, one row an action.
+"""Everything that the chat can do, one row per action.
 
-Key bindings, the last line, slash commands, the palette and the list of keys are made from these tables; their order is
-that of the last line.
+Key bindings, the last line, slash commands, the palette and the list of keys come from these tables, in the order of
+the last line.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from app.ui import key_names
 from app.ui.key_names import CHOOSE, bind
 
 PATH, NEW_PATH, NONE = "FILE", "NEW-FILE", "-"
-"""Names of an argument that is a path, and of one that does not exist yet, and the argument that removes a value."""
+"""Argument names for a path and for a new path, and the argument that removes a value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +29,14 @@ class Action:
     Attributes:
         id: Name of the key binding in the user's settings.
         keys: Shipped keys, separated by commas; None for an action without a key.
-        run: Textual's action; a slash command gives it the argument, if there is one.
-        name: One or two words; one word is also the slash command, unless `is_command` is False.
+        run: Textual's action; a slash command passes it the argument, if any.
+        name: One or two words; a single word is also the slash command, unless `is_command` is False.
         help: Description in the imperative.
-        words: Other words that find it; a slash command has these names too.
+        words: More search words, which are also slash commands.
         argument: Name of the argument in help, in brackets if it is optional; None if the action takes none.
         has_lines: Whether the argument may have several lines.
         show: Whether the last line shows the key.
-        key_display: The keys as they are shown, if not by their names.
+        key_display: The displayed keys, if they differ from their names.
     """
 
     id: str
@@ -59,7 +59,7 @@ class Action:
 
     @property
     def key(self) -> str:
-        """The key that is bound now, as the screen shows it; an empty text if there is none."""
+        """The displayed name of the currently bound key, or an empty text."""
         return self.key_display or (key_names.key(self.id, self.keys) if self.keys is not None else "")
 
     @property
@@ -77,11 +77,11 @@ MATCHES = (
     _visible_key("match.below", "down,shift+enter,ctrl+down,alt+down", "request('match_below')", "match below",
                  "Go to the match below"),
 )
-"""Actions on a match in this conversation, instead of those on its message with the same keys."""
+"""Actions on a match in this conversation, replacing those on its message with the same keys."""
 
 MESSAGE = (
     _visible_key("message.leave", "escape", "request('leave')", "back", "Back to the prompt"),
-    # No letters: what is typed goes to the prompt. The keys are those that act on the last answer elsewhere.
+    # No letters: typed letters go to the prompt. The keys are those that act on the last answer elsewhere.
     _visible_key("message.edit", "enter,ctrl+e", "request('edit')", "edit", "Change it, as a branch", "branch"),
     _visible_key("message.again", "ctrl+r", "request('again')", "regenerate", "Regenerate, as a branch",
                  "branch again"),
@@ -163,7 +163,7 @@ CHAT = (
            "label folder category group", argument="[WORD|-WORD]"),
     Action("chat.system", None, "system", "system", "Set the system prompt of this conversation",
            "instructions role persona", argument=f"[TEXT|{NONE}]", has_lines=True),
-    # The prompt uses the same key for what was typed, and the list of conversations for its own.
+    # The prompt uses the same key for undoing, and the list of conversations for its own purpose.
     _key("chat.undelete", "ctrl+underscore", "undelete", "undo", "Restore the deleted message", "restore undelete",
          priority=True),
     Action("chat.tools", None, "tools", "tools", "Switch MCP servers and see their tools", "mcp functions call server"),
@@ -190,7 +190,7 @@ PROMPT = (
     _visible_key("prompt.dismiss", "escape", "dismiss", "close", "Close the list above the prompt"),
     _key("prompt.search", "ctrl+s", "search", "search prompts", "Search past prompts", "find history recall"),
     _key("prompt.clear", "ctrl+l", "clear_text", "clear", "Clear the prompt; undo brings it back", "delete empty"),
-    # Ctrl+Z suspends, as in any program of a terminal.
+    # Ctrl+Z suspends, as in any terminal program.
     _key("prompt.undo", "ctrl+underscore", "undo", "undo", "Undo what was typed"),
 )
 """Actions of the prompt."""
@@ -202,12 +202,12 @@ PROGRAM = (
     _visible("app.keys", "f1", "keys", "help", "Show every key and command", "keys shortcuts commands"),
     Action("app.explain", None, "explain", "explain", "Explain what the numbers mean",
            "ttft latency meaning legend acceptance accepted speedup step prefill estimate paused n-gram"),
-    # Where text is selected, the key copies it.
+    # If text is selected, the key copies it.
     _key("app.interrupt", "ctrl+c", "help_quit", "interrupt", "Stop the answer; press twice to quit"),
     Action("app.theme", None, "change_theme", "theme", "Choose other colors", "dark light appearance",
            argument="[NAME]"),
     Action("app.serve", None, "serve", "serve", "Start or stop the server for editors and agents", "api openai"),
-    # As in a shell, wherever the cursor is. Windows cannot suspend.
+    # As in a shell, at any cursor position. Windows cannot suspend.
     *[_key("app.suspend", "ctrl+z", "suspend_process", "suspend", "Suspend Tandem; fg brings it back", priority=True)]
     * (sys.platform != "win32"),
 )
@@ -219,7 +219,7 @@ BY_ID = {action.id: action for action in ACTIONS}
 
 
 def bindings(actions: Iterable[Action], runner: str | None = None) -> list[BindingType]:
-    """Return the key bindings of actions; a runner is the action that gets their names and arguments instead."""
+    """Return the key bindings of actions; a runner is an action that receives their names and arguments."""
     return [
         bind(
             action.keys,
@@ -257,15 +257,15 @@ class Findable(Protocol):
 
 FoundT = TypeVar("FoundT", bound=Findable)
 _SHORTEST_WORD = 3
-"""Letters of the shortest word that finds anything alone; "how do I" names nothing."""
+"""Letters of the shortest word that finds anything alone; "how do I" finds nothing."""
 _MISTYPED_FROM, _LIKENESS = 4, 0.7
-"""Shortest word that is corrected, in letters, and how much it must resemble a known word."""
+"""Shortest corrected word in letters, and its minimum similarity to a known word."""
 
 
 def find(query: str, known: Sequence[FoundT]) -> list[FoundT]:
-    """Return the items that have every word of a query in their name, search words or description, best first.
+    """Return the items with every word of a query in their name, search words or description, best first.
 
-    If there is none, mistyped words are corrected; then the items with the most words of the query are returned.
+    If there is none, mistyped words are corrected; otherwise, the items with the most words of the query are returned.
     """
     typed = query.casefold().split()
     found = _matching(typed, known)

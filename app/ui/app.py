@@ -47,25 +47,24 @@ if TYPE_CHECKING:
 log = logging.getLogger("tandem.screen")
 Serve: TypeAlias = Callable[[PairInfo, Resolved], tuple[str, str | None]]
 _SWITCH_INTERVAL_S = 0.001
-"""Python's 5 ms would delay keys while other threads import, and the engine while the screen is drawn."""
+"""Python's 5 ms would delay keys during imports, and the engine during drawing."""
 _TITLE_COLUMNS = 30
-"""Columns of a title in a notice."""
+"""Width of a title in a notice."""
 _MAINTAIN_S = 5.0
-"""Seconds between two checks of a failed disk and of the age of the backup."""
+"""Interval between two checks of a failed disk and of the age of the backup."""
 
 
 class TandemApp(App[None], inherit_bindings=False):
-    """The chat; the one way to build it, for the command line and for tests.
+    """The chat application, built in this way by the command line and by tests.
 
     Args:
-        engine_factory: Makes the engine, given the receiver of its events.
+        engine_factory: Creates the engine, given the receiver of its events.
         loader: Loads the pair, on the engine's thread.
-        first_run: Whether a pair is chosen first; `loader` then waits for that.
+        first_run: Whether the user chooses a pair first; then `loader` waits.
         store: Opens the conversations, after the first frame; None keeps them in memory.
-        serve: Starts or stops the server for other programs and returns a sentence and whether it serves now;
-            None without one.
-        continues: Whether the last conversation is opened.
-        tools: Makes the tools of the chat, given the receiver of their events; None for none.
+        serve: Starts or stops the server for other programs, if given; returns a sentence and whether it now serves.
+        continues: Whether to open the last conversation.
+        tools: Creates the tools of the chat, given the receiver of their events, if there are any.
     """
 
     TITLE = "Tandem"
@@ -106,9 +105,9 @@ class TandemApp(App[None], inherit_bindings=False):
         )
         self._interrupted_at: float | None = None
         self._early_input: list[events.Event] | None = []
-        """Keys, pastes and clicks that came before the widgets; None once these are there."""
+        """Keys, pastes and clicks before the widgets exist; None afterwards."""
         self.failure: str | None = None
-        """The unforeseen error that ended the program, and what was saved."""
+        """The unexpected error that ended the program, and what was saved."""
         # Animation takes CPU time from the models.
         self.animation_level = "none"
         self.register_theme(DARK)
@@ -121,7 +120,7 @@ class TandemApp(App[None], inherit_bindings=False):
         return self._chat
 
     def get_css_variables(self) -> dict[str, str]:
-        # After Textual's, as they replace some of a theme's own.
+        # Added after Textual's, because they replace some of a theme's own.
         self.theme_variables = {**super().get_css_variables(), **theme_colors(self.current_theme)}
         return self.theme_variables
 
@@ -138,13 +137,13 @@ class TandemApp(App[None], inherit_bindings=False):
         self.call_after_refresh(self._after_first_frame)
 
     def on_resize(self) -> None:
-        """Draw everything: the terminal may have changed what it shows."""
+        """Draw everything: the terminal may have changed its content."""
         frame_of(self).forget()
         if self.screen_stack:
             self.screen.refresh()
 
     def _display(self, screen: Screen[Any], renderable: Any) -> None:
-        """Write what has changed at once; Textual would wake its writing thread for each of three parts."""
+        """Write changes immediately; Textual would wake its writer thread for each of three parts."""
         driver = self._driver
         if not isinstance(renderable, FrameUpdate) or driver is None or self.is_headless or sys.platform == "win32":
             super()._display(screen, renderable)
@@ -195,7 +194,7 @@ class TandemApp(App[None], inherit_bindings=False):
             await self.on_event(event)
 
     def action_explain(self) -> None:
-        """Show what the numbers mean, above the keys."""
+        """Explain the numbers, above the keys."""
         self.action_keys(explains=True)
 
     def action_keys(self, *, explains: bool = False) -> None:
@@ -207,12 +206,12 @@ class TandemApp(App[None], inherit_bindings=False):
             self.push_screen(KeyListScreen(bindings, lists_commands=self.screen is self._chat, explains=explains))
 
     def watch_theme(self, theme: str) -> None:
-        """Store a theme that was chosen in the palette."""
+        """Store a theme chosen in the palette."""
         if self.is_running and (problem := save_theme(theme, self._tuning.live)):
             self.session.library.say(problem)
 
     def action_command_palette(self) -> None:
-        """Open the list of everything that can be done."""
+        """Open the list of all actions."""
         from app.ui.screens.palette import Palette, entries, settings
 
         if isinstance(self.screen, BaseScreen) and not self._has_screen(Palette):
@@ -222,7 +221,7 @@ class TandemApp(App[None], inherit_bindings=False):
             self.push_screen(palette, self._run_entry)
 
     def action_change_theme(self, name: str = "") -> None:
-        """Use a theme by its name, or open the list of themes."""
+        """Use a theme by name, or open the list of themes."""
         from app.ui.screens.palette import Palette, themes
 
         known = themes(self)
@@ -259,7 +258,7 @@ class TandemApp(App[None], inherit_bindings=False):
             self._chat.view.hint.say(error.sentences)
 
     async def action_quit(self) -> None:
-        """Quit at once; the caller closes the engine when the terminal is restored."""
+        """Quit immediately; the caller closes the engine when the terminal is restored."""
         self._leave()
 
     def action_help_quit(self) -> None:
@@ -311,10 +310,10 @@ class TandemApp(App[None], inherit_bindings=False):
         self.exit(return_code=code)
 
     def _handle_exception(self, error: Exception) -> None:
-        """Quit after an unforeseen error: log it, and save the answer and the unsent text."""
+        """Quit after an unexpected error: log it, and save the answer and the unsent text."""
         # Textual would print hundreds of lines with all local variables.
         log.error("the screen failed", exc_info=error)
-        # Widgets go while the program ends.
+        # Widgets disappear while the program ends.
         if self._exception is None and not (self._events.closed and isinstance(error, MountError | NoMatches)):
             self._exception = error
             self._exception_event.set()

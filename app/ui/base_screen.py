@@ -55,7 +55,7 @@ class BaseScreen(Screen[_T]):
             self.set_focus(widget, scroll_visible=False)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        # Without a selection the key that copies interrupts.
+        # Without a selection, the copy key interrupts.
         return action != "copy_text" or bool(self.get_selected_text())
 
     def get_widget_and_offset_at(self, x: int, y: int) -> tuple[Widget | None, Offset | None]:
@@ -94,7 +94,7 @@ class SubScreen(BaseScreen[_T]):
         yield from ()
 
     def action_leave(self) -> None:
-        """Go back to the screen below."""
+        """Return to the screen below."""
         self.dismiss(None)
 
     @property
@@ -103,9 +103,9 @@ class SubScreen(BaseScreen[_T]):
 
     @property
     def idle_keys(self) -> Collection[str]:
-        """Ids of bindings that are dimmed because they would do nothing."""
+        """Return ids of bindings that are dimmed because they would do nothing."""
         return ()
 
     def stop_work(self) -> str:
-        """Stop the work of this screen and return its name, which is empty if nothing runs."""
+        """Stop the work of this screen and return its name, or an empty text if nothing runs."""
         return ""

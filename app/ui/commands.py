@@ -1,4 +1,4 @@
-"""Slash commands: find one by what is typed, tell a command from text, and read its argument."""
+"""Slash commands: find a command by typed text, tell commands from text, and read arguments."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.core.errors import UsageError
 from app.ui.actions import ACTIONS, Action, find
 
 # A path such as /usr/bin has a second slash, and is no command.
-# Possessive quantifiers: a paste may have a thousand spaces.
+# # Possessive quantifiers: a paste may have a thousand spaces.
 _COMMAND_LINE = re.compile(r"/(?P<name>[A-Za-z][\w-]*+)(?:[ \t]++(?P<argument>[^\n]*+))?\s*+")
 _MULTILINE_COMMAND = re.compile(r"/(?P<name>[A-Za-z][\w-]*+)(?=\s)(?P<argument>.*)", re.DOTALL)
 _VIM_LINE = re.compile(r":(?P<name>[a-z]+)!?(?:[ \t]+(?P<argument>\S*))?\s*")
@@ -21,13 +21,13 @@ _VIM_COMMANDS = {
     "e edit": "editor",
     "h help": "help",
 }
-"""Commands of vim, and the names of ours for the same purpose; other words behind a colon are text."""
+"""Vim's commands, and our commands for the same purpose; other words after a colon are text."""
 _UNFINISHED_COMMAND = re.compile(r"/[A-Za-z\w-]*")
 _AS_TEXT = "To send it as text, put a space before it."
 
 
 class Commands:
-    """The commands of the chat, by their names and by the other words for them."""
+    """The commands of the chat, by their names and alternative words."""
 
     def __init__(self, commands: Iterable[Action]) -> None:
         self.all = tuple(commands)
@@ -38,7 +38,7 @@ class Commands:
         self._of_vim = {name: self.known[ours] for names, ours in _VIM_COMMANDS.items() for name in names.split()}
 
     def matching(self, line: str) -> Sequence[Action] | None:
-        """Return the commands that a partly typed line may mean, best first; None if it cannot be a command."""
+        """Return the commands that match a partly typed line, best first; None if it cannot be a command."""
         return find(line[1:], self.all) if _UNFINISHED_COMMAND.fullmatch(line) else None
 
     def argument_of(self, text: str) -> tuple[Action, str] | None:
@@ -51,7 +51,7 @@ class Commands:
         """Return the command and the argument of a line.
 
         Raises:
-            UsageError: There is no such command, or its argument is wrong.
+            UsageError: The command is unknown, or its argument is wrong.
         """
         question, pastes = split(text)
         parts = self._parts(question)
@@ -84,7 +84,7 @@ class Commands:
         return self._parts(question) is not None and not any(each.is_file for each in attachments)
 
     def as_typed(self, message: str) -> str:
-        """Return what to type for a message: a space in front makes a command text."""
+        """Return the text to type for a message: a leading space makes a command text."""
         question, attachments = split(message)
         return compose(" " + question, attachments) if self._parts(question) else message
 

@@ -1,6 +1,6 @@
-"""Worker events on their way to the screen, at a pace that leaves the CPU to the models.
+"""Worker events for the screen, at a pace that leaves the CPU to the models.
 
-Most come many times a second and wait for the screen's own pace; only the others wake it.
+Most events come many times a second and wait for the screen's own pace; only the others wake it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class EventBatch:
 
     @property
     def segments(self) -> Sequence[Segment]:
-        """The text of all steps."""
+        """Return the text of all steps."""
         return [segment for event in self.events if isinstance(event, Step) for segment in event.segments]
 
     @property
@@ -49,14 +49,14 @@ class EventBatch:
 FASTEST_S, SLOWEST_S, HEAVY_S = 0.033, 0.09, 0.5
 """Seconds between two drawings of a running answer, and the longest pause after a slow drawing."""
 _BUSY_SHARE, _FREE_SHARE, _HEAVY_SHARE = 0.02, 0.25, 0.1
-"""Share of a core that drawing may take: while the models use all cores and wait for their slowest thread; while a core
-is idle; and at the slowest pace."""
+"""Share of a core for drawing: while the models use all cores and wait for their slowest thread; while a core is idle;
+and at the slowest pace."""
 _SAMPLE_S, _IDLE = 0.5, 0.5
-"""Seconds between two samples of CPU use, and the cores without work that count as an idle one."""
+"""Seconds between two samples of CPU use, and the idle cores that count as one idle core."""
 
 
 class EventHandler(Protocol):
-    """Receives events, in order; the chat and the comparison provide one."""
+    """Receives events in order; the chat and the comparison provide one."""
 
     @property
     def expects_events(self) -> bool:
@@ -66,14 +66,14 @@ class EventHandler(Protocol):
         """Show text and progress."""
 
     async def handle(self, event: Event) -> None:
-        """Handle an event that is no progress."""
+        """Handle an event that is not frequent."""
 
     def idle(self, next_s: float) -> None:
-        """Called when the queue is empty. The next poll is due after this many seconds."""
+        """Called when the queue is empty; the next poll is in `next_s` seconds."""
 
 
 def delay_after(spent_s: float, *, is_free: bool = False) -> float:
-    """Return the seconds until the next drawing, from the CPU time of the last one and whether a core is idle."""
+    """Return the seconds until the next drawing, from the CPU time of the last drawing and whether a core is idle."""
     slowest = max(SLOWEST_S, min(HEAVY_S, spent_s / _HEAVY_SHARE))
     return min(max(FASTEST_S, spent_s / (_FREE_SHARE if is_free else _BUSY_SHARE)), slowest)
 
@@ -84,18 +84,18 @@ def next_due(due: float, now: float, delay_s: float) -> float:
 
 
 class IdleCore:
-    """Tells whether a core of this machine is idle, by samples while it is asked; after a pause the last one holds."""
+    """Tells whether a core is idle, from samples while it is polled; after a pause the last sample holds."""
 
     def __init__(self) -> None:
         self._at = self._used = math.inf
         self._is_there = False
 
     def __bool__(self) -> bool:
-        # The first look is no sample.
+        # The first poll is no sample.
         self._at = min(self._at, time.monotonic())
         passed = time.monotonic() - self._at
         if passed >= _SAMPLE_S:
-            # Not needed for the first frame.
+            # The first frame does not need this import.
             from app.hardware.cpu import usable_cpus, used_seconds
 
             before, self._at, self._used = self._used, time.monotonic(), used_seconds()
@@ -106,14 +106,14 @@ class IdleCore:
 
 
 class OverlayHandler(EventHandler, Protocol):
-    """Receives the events of its own requests alone."""
+    """Receives only the events of its own requests."""
 
     def expects(self, event: Event) -> bool:
         """Return whether an event belongs to a request of this handler."""
 
 
 class EventQueue:
-    """Hold the worker's events, and pass them to the screen's handler while it expects any.
+    """Holds the worker's events, and passes them to the screen's handler while it expects any.
 
     A screen on top of the chat may set `overlay`, which gets the events of its own requests.
     """
@@ -128,10 +128,10 @@ class EventQueue:
         self.closed = False
         self.overlay: OverlayHandler | None = None
         self._cpu_s = 0.0
-        """CPU time of the screen's thread when it looked last."""
+        """CPU time of the screen's thread at the last poll."""
         self._looks = False
         self._due = 0.0
-        """Time of the event loop at which the last look was due."""
+        """Time of the event loop at which the last poll was due."""
         self._idle_core = IdleCore()
 
     def __call__(self, event: Event) -> None:
@@ -154,7 +154,6 @@ class EventQueue:
 
         Args:
             wake: Dispatches soon, on any thread.
-            handler: Receives the events.
             call_next: Calls a function among the messages of the handler.
         """
         self._wake, self._handler, self._call_next = wake, handler, call_next
@@ -166,8 +165,8 @@ class EventQueue:
         self.closed, self._wake = True, None
 
     def drain(self) -> Iterator[EventBatch | Event]:
-        """Yield the events, oldest first, with frequent ones for one handler that follow each other as one batch."""
-        # First, so that an event that arrives meanwhile wakes the screen again.
+        """Yield the events, oldest first; consecutive frequent events for one handler form a batch."""
+        # Clear the flag first, so that an event that arrives meanwhile wakes the screen again.
         self._woken = False
         kind = lambda event: (isinstance(event, FrequentEvent), self._is_overlays(event))  # noqa: E731 - a key
         for (is_frequent, _), run in groupby(self._taken(), kind):
@@ -186,7 +185,7 @@ class EventQueue:
     # On the screen's thread
 
     def start(self) -> None:
-        """Look at the queue from now on, unless it is not connected; something was asked for."""
+        """Poll the queue from now on, if it is connected, because something was requested."""
         if self._wake is not None:
             self._cpu_s = time.thread_time()
             self._look_soon()
@@ -200,7 +199,7 @@ class EventQueue:
                 else:
                     await self._handler_of(event).handle(event)
         except (MountError, NoMatches):
-            # Widgets go while the program ends, perhaps between two of the lines above.
+            # Widgets disappear while the program ends, perhaps between two of the lines above.
             if not self.closed:
                 raise
 

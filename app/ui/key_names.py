@@ -1,4 +1,4 @@
-"""Names of keys on the screen; the user may have changed them."""
+"""Names of keys on the screen, which the user may have changed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.core.fixes import worded
 from app.settings.table import BY_NAME
 
 CHOOSE = "f9,ctrl+up,alt+up" if sys.platform == "darwin" else "ctrl+up,alt+up"
-"""Choose a message; macOS uses ctrl+up itself, and its terminal does not send alt+up."""
+"""Keys that choose a message; macOS uses ctrl+up itself, and its terminal does not send alt+up."""
 _WORDS = {
     "doctor": "tandem doctor",
     "draft": "--draft",
@@ -26,18 +26,18 @@ _own: Callable[[], Mapping[str, str]] = dict
 
 
 def name_by(own: Callable[[], Mapping[str, str]]) -> None:
-    """Set the user's own keys by the ids of their bindings; called whenever a key is named."""
+    """Set the source of the user's own keys by binding id; it is called whenever a key is named."""
     global _own
     _own = own
 
 
 def key(identity: str, shipped: str) -> str:
-    """Return the first key of the binding with this id as the screen shows it; `shipped` is the default."""
+    """Return the displayed first key of the binding with this id; `shipped` is the default."""
     return shown(_own().get(identity, shipped).partition(",")[0])
 
 
 def code_key(number: int) -> str:
-    """Return the user's own key that copies the code block with this number, else the command.
+    """Return the user's own key that copies the code block with this number, or else the command.
 
     Many terminals use Alt with a digit themselves: GNOME Terminal switches tabs, macOS types a character.
     """
@@ -46,7 +46,7 @@ def code_key(number: int) -> str:
 
 
 def shown(name: str) -> str:
-    """Return a key as people read it: "ctrl+]" for Textual's "ctrl+right_square_bracket"."""
+    """Return the display name of a key: "ctrl+]" for Textual's "ctrl+right_square_bracket"."""
     *modifiers, last = name.split("+")
     character = "esc" if last == "escape" else key_to_character(REPLACED_KEYS.get(last, last))
     if character is None or not character.isprintable() or character.isspace():
@@ -55,12 +55,12 @@ def shown(name: str) -> str:
 
 
 def for_chat(text: str) -> str:
-    """Return a text whose fixes are keys of the chat; see `app.core.fixes`."""
+    """Replace the fixes in a text by keys of the chat; see `app.core.fixes`."""
     return worded(text, _words)
 
 
 def for_pairs(text: str) -> str:
-    """Return a text whose fixes are keys of the list of pairs."""
+    """Replace the fixes in a text by keys of the list of pairs."""
     return worded(text, lambda name, arguments: _pair_key(name) or _words(name, arguments))
 
 

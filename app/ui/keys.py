@@ -1,4 +1,4 @@
-"""The last line of a screen, whose words can be clicked: the keys that do something now, most important first."""
+"""The last line of a screen, with clickable words: the keys that do something now, most important first."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class Word:
 
     @property
     def cells(self) -> int:
-        """Cells with the gap after it."""
+        """Width including the gap after it."""
         return self.text.cell_length + _GAP
 
 
 class Words(Widget, can_focus=False):
-    """Words on the left, as many as fit, and on the right, of which the last always stays."""
+    """Words on the left, as many as fit, and on the right, where the last always stays."""
 
     ALLOW_SELECT = False
 
@@ -42,7 +42,7 @@ class Words(Widget, can_focus=False):
         self._places: list[tuple[int, Word]] = []
 
     def say(self, left: Sequence[Word], right: Sequence[Word] = ()) -> None:
-        """Show these words, the most important first."""
+        """Show these words, most important first."""
         self._left, self._right = left, right
         self.refresh()
 
@@ -87,14 +87,14 @@ _RIGHT_IDS = ("app.commands", "app.quit", "app.keys")
 
 
 class KeyBar(Words):
-    """Show the keys of the screen in the order of its `active_bindings`."""
+    """Shows the keys of the screen in the order of its `active_bindings`."""
 
     def on_mount(self) -> None:
         self.screen.bindings_updated_signal.subscribe(self, self._on_bindings)
         self.call_after_refresh(self._on_bindings, self.screen)
 
     def _on_bindings(self, screen: Screen[Any]) -> None:
-        # Without the terminal's focus no widget has the focus; its keys come back with it.
+        # Without the terminal's focus no widget has the focus; its keys return with it.
         if not self.is_attached or screen is not self.screen or not self.app.app_focus:
             return
         # One entry for each description; the first binding counts.
@@ -102,7 +102,7 @@ class KeyBar(Words):
         for active in screen.active_bindings.values():
             if active.binding.show and active.enabled:
                 shown.setdefault(active.binding.description, active)
-        # Where a key leads back, the keys of the screen need the room of the one that quits.
+        # If a key leads back, the screen's keys need the room of the quit key.
         leads_back = any(_leads_back(one) for one in shown.values())
         right_ids = [identity for identity in _RIGHT_IDS if not (leads_back and identity == "app.quit")]
         right = {one.binding.id: one for one in shown.values() if one.binding.id in right_ids}
@@ -122,7 +122,7 @@ def _leads_back(active: ActiveBinding) -> bool:
 
 
 def active_key(screen: Screen[Any], identity: str) -> str:
-    """Return the key that does an action now, as the screen shows it; an empty text while it does something else."""
+    """Return the displayed key of an action, or an empty text while the key does something else."""
     active = (one for one in screen.active_bindings.values() if one.enabled and one.binding.id == identity)
     return next((screen.app.get_key_display(one.binding) for one in active), "")
 

@@ -15,12 +15,12 @@ from app.models.pair_summary import SAME_FILE
 
 
 def draft_name(target: ModelInfo, draft: ModelInfo) -> str:
-    """Return the part of the draft's name that differs from its target; empty if only the quantization does."""
+    """Return the part of the draft's name that differs from its target's; empty if only the quantization does."""
     return apart(target.name, draft.name)
 
 
 def draft_text(target: ModelInfo, draft: ModelInfo) -> str:
-    """Return what tells the draft from its target, with its quantization; its file where these are the same."""
+    """Return the difference between draft and target with the draft's quantization, or its file if these are equal."""
     name = draft_name(target, draft)
     if name or target.quantization != draft.quantization:
         return f"{name} {draft.quantization}".strip()
@@ -28,11 +28,11 @@ def draft_text(target: ModelInfo, draft: ModelInfo) -> str:
 
 
 MARK = "\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT}"
-"""Stands where the user types, and in front of the chosen one of several."""
+"""Mark of the input, and of the chosen item in a list."""
 CHOSEN_BAR = "┃"
-"""Stands before what is chosen, and in place of the mark of the prompt while keys act on that."""
+"""Mark of the chosen item, and of the prompt while keys act on that item."""
 NONE = "\N{EN DASH}"
-"""Stands for a number that is not known."""
+"""Placeholder for an unknown number."""
 _BARS = "▁▂▃▄▅▆▇█"
 _K = 1024
 _TIME_UNITS = ((3600, "h"), (60, "min"))
@@ -40,7 +40,7 @@ _DAY_S, _WEEK_DAYS = 86_400, 7
 
 
 def sparkline(values: Sequence[float]) -> str:
-    """One bar a value, against the largest."""
+    """Return a bar per value, relative to the largest."""
     top = max(values, default=0.0)
     if top <= 0:
         return ""
@@ -48,7 +48,7 @@ def sparkline(values: Sequence[float]) -> str:
 
 
 def tokens(count: int) -> str:
-    """A number of tokens as context lengths are spoken of: 32768 is 32k."""
+    """Format a number of tokens like a context length: 32768 is 32k."""
     if count < _K:
         return str(count)
     thousands = count / _K
@@ -60,7 +60,7 @@ def percent(share: float) -> str:
 
 
 def when(moment: float, now: float) -> str:
-    """Return when something was: how long ago within a day, else its date, in at most 8 cells."""
+    """Return how long ago something was if less than a day, else its date, in at most 8 cells."""
     for size, unit in _TIME_UNITS:
         if size <= now - moment < _DAY_S:
             return f"{(now - moment) // size:.0f} {unit}"
@@ -71,7 +71,7 @@ def when(moment: float, now: float) -> str:
 
 
 def day(moment: float, now: float) -> str:
-    """Return the heading for what happened on a day: recent days have names, earlier ones those of month and year."""
+    """Return the heading for a day: recent days have names, earlier days the month and year."""
     then, today = datetime.fromtimestamp(moment).date(), datetime.fromtimestamp(now).date()
     days = (today - then).days
     if days < _WEEK_DAYS:
@@ -92,7 +92,7 @@ def side_by_side(parts: Iterable[str], width: int, between: str) -> str:
 
 
 def cut(content: Content, room: int) -> Content:
-    """One line, cut between words and with an ellipsis if it takes more cells than there are."""
+    """Return one line, cut between words and with an ellipsis if it is wider than `room`."""
     if content.cell_length <= room:
         return content
     kept = fit(content.plain, room)
@@ -101,13 +101,13 @@ def cut(content: Content, room: int) -> Content:
 
 
 def cell(content: Content, width: int) -> Content:
-    """Pad or cut one line to exactly this many cells."""
+    """Pad or cut a line to exactly this many cells."""
     content = content.truncate(width, ellipsis=True)
     return content.pad_right(max(0, width - content.cell_length))
 
 
 def size(count: int) -> str:
-    """A number of bytes: 12 KB, 1.4 MB."""
+    """Format a number of bytes: 12 KB, 1.4 MB."""
     if count < 1000:
         return f"{count} B"
     for unit in ("KB", "MB"):

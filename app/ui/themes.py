@@ -15,9 +15,9 @@ from app.settings.live import LiveSettings
 from app.settings.table import nearest
 
 MIN_CONTRAST = 4.5
-"""Least contrast of text with its background (WCAG 2.1, success criterion 1.4.3)."""
+"""Lowest contrast of text with its background (WCAG 2.1, success criterion 1.4.3)."""
 _RULE, _RAISED, _CHOSEN, _MUTED = 0.2, 0.08, 0.2, 0.75
-"""Shares of the text's color in lines, in what lies above the rest, in its chosen line, and in muted text there."""
+"""Shares of the text's color in lines, in raised areas, in their chosen line, and in their muted text."""
 _BLEND_STEPS = 20
 _SYNTAX_COLORS = ("syntax-keyword", "syntax-string", "syntax-name", "syntax-number")
 _OWN_COLORS = ("draft", "target", "quiet", *_SYNTAX_COLORS)
@@ -83,14 +83,14 @@ _THEME_NAMES = tuple(sorted([*BUILTIN_THEMES, DARK.name, LIGHT.name]))
 
 
 def unknown_theme(name: str, known: Collection[str] = _THEME_NAMES) -> UsageError | None:
-    """Return an error that names the nearest theme if there is none of that name, else None."""
+    """Return an error with the nearest theme if the name is unknown, else None."""
     if name in known:
         return None
     return UsageError(f'There is no theme "{printable(name)}".{nearest(name, known)}', f"Known: {', '.join(known)}.")
 
 
 def apply_appearance(app: App[Any], live: LiveSettings) -> list[str]:
-    """Apply the settings of theme and motion; return what is wrong with them, in sentences."""
+    """Apply the settings of theme and motion; return their errors as sentences."""
     now = live.resolved()
     # Moving text takes CPU time from the models.
     app.animation_level = "none" if now["appearance.reduced_motion"] else "full"
@@ -119,8 +119,8 @@ def save_theme(theme: str, live: LiveSettings) -> str:
 def theme_colors(theme: Theme) -> dict[str, str]:
     """Return Tandem's colors in a theme.
 
-    `raised` lies above the rest, `chosen` is the chosen line there, `ink` and `muted` are text on any of them. Themes
-    that are not Tandem's also get `draft`, `target`, `quiet`, `rule` and the colors of code.
+    `raised` is the background of raised areas, `chosen` of their chosen line; `ink` and `muted` are text on any of
+    them. Themes that are not Tandem's also get `draft`, `target`, `quiet`, `rule` and the colors of code.
     """
     background, foreground = _grounds(theme)
     raised, chosen = background.blend(foreground, _RAISED), background.blend(foreground, _CHOSEN)
@@ -138,7 +138,7 @@ def theme_colors(theme: Theme) -> dict[str, str]:
             own |= _ANSI_SYNTAX
         own["rule"] = background.blend(foreground, _RULE).hex
         colors |= own
-    # Scrollbars as quiet as lines.
+    # Scrollbars as quiet as lines
     rule, quiet, behind = own["rule"], own["quiet"], theme.to_color_system().generate()["background"]
     for state, color in (("", rule), ("-hover", quiet), ("-active", quiet)):
         colors |= {f"scrollbar{state}": color, f"scrollbar-background{state}": behind}
@@ -155,7 +155,7 @@ def _grounds(theme: Theme) -> tuple[Color, Color]:
 
 
 def readable(color: Color, background: Color) -> Color:
-    """Return the color, moved towards black or white until text in it can be read on a background."""
+    """Return the color, moved towards black or white until its text is readable on a background."""
     ink = max(_BLACK, _WHITE, key=lambda end: contrast(end, background))
     mixed = (color.blend(ink, step / _BLEND_STEPS) for step in range(_BLEND_STEPS))
     return next((one for one in mixed if contrast(one, background) >= MIN_CONTRAST), ink)

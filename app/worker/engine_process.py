@@ -1,7 +1,7 @@
 """A child process that runs the engine worker: the parent's handle on it, and the child's main loop.
 
-The two exchange pickled values. The child runs as the same user and without a sandbox, so its messages are trusted as
-much as the child itself: isolation protects against crashes, not against code in it.
+Parent and child exchange pickled values. The child runs as the same user and without a sandbox, so its messages are
+trusted as much as the child itself: isolation protects against crashes, not against malicious code.
 """
 
 import logging
@@ -22,31 +22,31 @@ from app.core.program import ExitStatus, python_environment
 from app.worker.engine_worker import EngineWorker
 
 _EXIT_S = 5.0
-"""Seconds that a process has to exit after its pipe was closed or it was killed."""
+"""How long a process may take to exit after its pipe was closed or it was killed."""
 _TAIL_BYTES = 1 << 14
 _CLOSE_S = 4.0
-"""Seconds that the child waits for a native call before it exits without it."""
+"""How long the child waits for a native call before it exits."""
 
 
 @dataclass(frozen=True, slots=True)
 class MethodCall:
-    """Call a method of the child's worker at once, such as `cancel`; commands wait in its queue instead."""
+    """Call a method of the child's worker immediately, such as `cancel`; commands wait in its queue instead."""
 
     method: str
     arguments: tuple[Any, ...] = ()
 
 
 class Process:
-    """One child process, with a thread that writes to it and one that reads from it.
+    """A child process, with a thread that writes to it and a thread that reads from it.
 
     The child is not in the terminal's foreground group, so Ctrl+C does not reach it; it ends when its standard input
-    does, also when this process was killed. What it writes on stderr tells why it crashed. `command`, from
+    ends, even if this process is killed. Its output on stderr explains a crash. `command`, from
     `app.core.program.python_command`, calls `serve`. Raises OSError if it cannot be started.
     """
 
     def __init__(self, command: Sequence[str]) -> None:
         self.messages: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        """Every event of the child, and at the end its `ExitStatus`."""
+        """Every event of the child, and finally its `ExitStatus`."""
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed once the process has ended
         self._outbox: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._popen = subprocess.Popen(
@@ -60,7 +60,7 @@ class Process:
         )
         assert self._popen.stdin is not None
         assert self._popen.stdout is not None
-        # A child that does not read its pipe must block this thread only.
+        # A child that does not read its pipe must block only this thread.
         _start(self._write, self._popen.stdin)
         self._reader = _start(self._read, self._popen.stdout)
 
@@ -69,7 +69,7 @@ class Process:
         return self._popen.poll() is not None
 
     def send(self, message: object) -> None:
-        """Queue a message and return at once."""
+        """Queue a message and return immediately."""
         self._outbox.put(pickle.dumps(message))
 
     def close(self, timeout: float) -> None:
@@ -80,7 +80,7 @@ class Process:
             self._popen.kill()
 
     def kill(self) -> None:
-        """Kill the process and wait a moment, so that the next one finds its memory free."""
+        """Kill the process and wait a moment, so that the next process finds its memory free."""
         self._popen.kill()
         with suppress(subprocess.TimeoutExpired):
             self._popen.wait(_EXIT_S)
@@ -99,7 +99,7 @@ class Process:
         except EOFError:
             pass
         except Exception:
-            # The last message of a killed process may be cut; a damaged one can raise anything.
+            # The last message of a killed process may be cut; a damaged message can raise anything.
             self._popen.kill()
         try:
             code = self._popen.wait(_EXIT_S)
@@ -110,7 +110,7 @@ class Process:
         self._outbox.put(None)
 
     def _written(self) -> str:
-        """Return the end of what the child wrote on stderr."""
+        """Return the end of the child's output on stderr."""
         with self._stderr as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
             return file.read().decode("utf-8", errors="replace")
@@ -128,7 +128,7 @@ def _start(work: Callable[[IO[bytes]], None], pipe: IO[bytes]) -> threading.Thre
 def serve(cancel: threading.Event | None = None) -> NoReturn:
     """Run commands until the parent closes its end of the pipe or is gone."""
     commands, events = _take_pipes()
-    # The parent looks for the reason of a crash on stderr, such as llama.cpp's log.
+    # The parent searches stderr for the reason of a crash, such as llama.cpp's log.
     logging.getLogger("tandem").addHandler(logging.StreamHandler())
 
     def send(event: object) -> None:
@@ -154,9 +154,9 @@ def serve(cancel: threading.Event | None = None) -> NoReturn:
 
 
 def _take_pipes() -> tuple[BinaryIO, BinaryIO]:
-    """Take standard input and output; replace them by nothing and by standard error.
+    """Take over stdin and stdout; replace them by nothing and by stderr.
 
-    Native libraries print where they like, and a process that they start must not hold the parent's pipes open.
+    Native libraries print to any stream, and a process that they start must not hold the parent's pipes open.
     """
     commands, events = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)

@@ -1,6 +1,6 @@
 """The engine worker: one thread that owns every native handle for its whole life.
 
-Commands go in through a queue; events come out through a callback that runs on the worker's thread. llama.cpp wants
+Commands go in through a queue; events come out through a callback that runs on the worker's thread. llama.cpp requires
 one thread per object, and a thread that owns everything needs no other locks.
 """
 
@@ -26,14 +26,14 @@ log.addHandler(logging.NullHandler())
 
 
 Progress = Callable[[str, float], bool]
-"""Called with the model being loaded and the share done; returns False to cancel."""
+"""Called with the model being loaded and the completed share; returns False to cancel."""
 
 Loader = Callable[[threading.Event, Progress], LoadedPair]
 """Loads a pair on the worker's thread, until the event is set; raises AppError, or Interrupted after a stop."""
 
 
 class Job(Protocol):
-    """Work with the loaded pair, described by a frozen value; for a child process, by one that can be pickled.
+    """Work with the loaded pair, described by a frozen value; for a child process, the value must be picklable.
 
     A job whose attribute `gives_way` is true is stopped by any later command that does not give way itself.
     """
@@ -45,7 +45,7 @@ class Job(Protocol):
     def run(self, pair: LoadedPair, number: int, controls: Controls) -> Iterator[Event]:
         """Do the work.
 
-        Every event carries `number` as `request`; the last one is `JobEnded` or `Finished`, also after a stop.
+        Every event has `number` as `request`; the last event is `JobEnded` or `Finished`, even after a stop.
         """
 
 
@@ -65,7 +65,7 @@ class AnswerJob:
 
 @dataclass(frozen=True, slots=True)
 class LoadPair:
-    """Load a pair. For a child process the loader must be a value that can be pickled."""
+    """Load a pair. For a child process the loader must be picklable."""
 
     number: int
     loader: Loader
@@ -87,7 +87,7 @@ def _gives_way(command: Command) -> bool:
 
 
 class CommandQueue:
-    """Number commands in the order in which they are submitted, and hold the switches of answers.
+    """Numbers commands in the order of submission, and holds the switches of answers.
 
     Both engines share it: the thread of this process and the child process.
 
@@ -99,14 +99,14 @@ class CommandQueue:
     def __init__(self, receivers: Sequence[Callable[[Event], None]], name: str) -> None:
         self._receivers = receivers
         self._loader: Loader | None = None
-        """Loader of the last pair that was loaded."""
-        # A daemon: a native call that does not return must not keep the program from ending.
+        """Loader of the last loaded pair."""
+        # A daemon, because a native call that does not return must not keep the program alive.
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._commands: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._last_number = self._current = 0
         self._gives_way = False
-        """True while the running command gives way to others."""
+        """Whether the running command gives way to others."""
         self._last_firm = 0
         """Number of the last command that does not give way."""
         self._cancelled: set[int] = set()
@@ -114,23 +114,23 @@ class CommandQueue:
         self._inspected, self._drafts = False, True
 
     def inspect(self, on: bool) -> None:
-        """Add the target's probabilities to step details from the next step on, or stop that."""
+        """Add the target's probabilities to step details from the next step, or stop adding them."""
         self._inspected = on
 
     def draft(self, on: bool) -> None:
-        """Allow or forbid drafting from the next step on."""
+        """Allow or forbid drafting from the next step."""
         self._drafts = on
 
     def load(self, loader: Loader) -> None:
-        """Load a pair, freeing the one before it first."""
+        """Load a pair after freeing the current pair."""
         self._put(lambda number: LoadPair(number, loader))
 
     def answer(self, request: AnswerRequest) -> int:
-        """Answer a conversation; returns the number that its events carry as `request`."""
+        """Answer a conversation; return the number that its events have as `request`."""
         return self.run(AnswerJob(request))
 
     def run(self, job: Job) -> int:
-        """Run a job with the pair; returns the number that its events carry as `request`."""
+        """Run a job with the pair; return the number that its events have as `request`."""
         return self._put(lambda number: RunJob(number, job))
 
     def _put(self, numbered: Callable[[int], Command]) -> int:
@@ -146,7 +146,7 @@ class CommandQueue:
         return number
 
     def cancel(self, number: int | None = None) -> None:
-        """Stop a command, or the running and all waiting ones; text that was written stays."""
+        """Stop a command, or all commands; written text stays."""
         raise NotImplementedError
 
     def _run(self) -> None:
@@ -158,7 +158,7 @@ class CommandQueue:
             receive(event)
 
     def _begin(self, command: Command) -> None:
-        """Mark a command as running and forget stops of earlier ones; the caller holds the lock."""
+        """Mark a command as running and forget stops of earlier commands; the caller holds the lock."""
         self._current = command.number
         self._gives_way = _gives_way(command)
         if self._gives_way and self._last_firm > command.number:
@@ -169,17 +169,17 @@ class CommandQueue:
         return command.number in self._cancelled
 
     def _is_current(self, number: int | None) -> bool:
-        """Mark a command as cancelled, or all of them; return whether the running one may be."""
+        """Mark a command, or all, as canceled; return whether this may include the running command."""
         self._cancelled.update(range(self._current, self._last_number + 1) if number is None else [number])
         return number in (None, self._current)
 
 
 class EngineWorker(CommandQueue):
-    """Loads pairs and answers, one thing at a time, on its own thread.
+    """Loads pairs and answers, one command at a time, on its own thread.
 
     Args:
         receivers: See `CommandQueue`.
-        cancel: Set by `cancel()`; one that llama.cpp reads too stops a decode in the middle.
+        cancel: Set by `cancel()`; a flag that llama.cpp reads too stops a decode in the middle.
     """
 
     def __init__(self, *receivers: Callable[[Event], None], cancel: threading.Event | None = None) -> None:
@@ -191,17 +191,17 @@ class EngineWorker(CommandQueue):
         self._thread.start()
 
     def submit(self, command: Command) -> None:
-        """Queue a command that was numbered by the parent process."""
+        """Queue a command numbered by the parent process."""
         with self._lock:
             self._last_number = command.number
             self._commands.put(command)
 
     def adopt(self, loader: Loader) -> None:
-        """Load this pair for the next command: the process that had it ended."""
+        """Load this pair for the next command, because its process ended."""
         self._loader = loader
 
     def cancel(self, number: int | None = None) -> None:
-        """Stop a command, or the running and all waiting ones; text that was written stays."""
+        """Stop a command, or all commands; written text stays."""
         with self._lock:
             if self._is_current(number):
                 self._flag.set()
@@ -248,7 +248,7 @@ class EngineWorker(CommandQueue):
         )
 
     def _next_command(self) -> Command | None:
-        """Wait for a command; a pair that is idle for long is freed meanwhile, and loaded again for the next one."""
+        """Wait for a command; meanwhile, free a pair that is idle for long, and load it again for the next command."""
         try:
             return self._commands.get(timeout=self._pair.idle_s if self._pair is not None else None)
         except queue.Empty:
@@ -266,7 +266,7 @@ class EngineWorker(CommandQueue):
         self._emit(Loaded(self._pair.info))
 
     def _report(self, pair: LoadedPair) -> None:
-        """Report notices and changes of the pair that were not reported yet."""
+        """Report new notices and changes of the pair."""
         for text in pair.notices:
             if text not in self._reported_notices:
                 self._emit(Notice(text))
@@ -297,7 +297,7 @@ class EngineWorker(CommandQueue):
             self._free_spent()
 
     def _free_spent(self) -> None:
-        """Free a pair whose target failed, so that the next command loads it again; leave out a draft that failed."""
+        """Free a pair whose target failed, so that the next command loads it again; leave out a failed draft."""
         pair = self._pair
         if pair is None:
             return

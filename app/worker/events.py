@@ -24,7 +24,7 @@ from app.models.pair_info import PairInfo
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool as its server describes it; none of it is checked.
+    """A tool as its server describes it, unchecked.
 
     Attributes:
         schema: JSON schema of its arguments.
@@ -39,27 +39,27 @@ class Tool:
 
     @property
     def key(self) -> str:
-        """Its name among the tools of all servers."""
+        """Return its name among the tools of all servers."""
         return tool_key(self.server, self.name)
 
     @cached_property
     def digest(self) -> str:
-        """A digest of all that the user saw of the tool when they allowed it."""
+        """Return a digest of everything that the user saw of the tool when allowing it."""
         seen = [self.server, self.name, self.description, self.schema, self.reads_only]
-        # Not needed for the first frame.
+        # The first frame does not need this import.
         from hashlib import blake2b
 
         return blake2b(json.dumps(seen, sort_keys=True).encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
 def tool_key(server: str, tool: str) -> str:
-    """Return the name of a tool among those of all servers; slashes in the name of the server are escaped."""
+    """Return a tool's name among the tools of all servers; slashes in the server's name are escaped."""
     return f"{server.replace('/', '%2F')}/{tool}"
 
 
 @dataclass(frozen=True, slots=True)
 class ToolsListed:
-    """Report the tools of a server, or why it has none."""
+    """Reports the tools of a server, or why it has none."""
 
     server: str
     tools: tuple[Tool, ...] = ()
@@ -68,11 +68,11 @@ class ToolsListed:
 
 @dataclass(frozen=True, slots=True)
 class ToolReturned:
-    """Report the result of a call, or the failure that the model reads instead.
+    """Reports the result of a call, or the failure that the model reads instead.
 
     Attributes:
         call: Number of the call.
-        seconds: Time that it took.
+        seconds: Duration of the call.
     """
 
     call: int
@@ -83,12 +83,12 @@ class ToolReturned:
 
 @dataclass(frozen=True, slots=True)
 class AnswerPlan:
-    """Drafting mode and seed of one answer, as `--json` reports them.
+    """Drafting mode and seed of an answer, as `--json` reports them.
 
     Attributes:
         mode: "auto", "fixed" or "off".
         drafter: Sources that may draft, such as "model", "ngram", "mtp+ngram" or "none".
-        draft_params: The fixed parameters; else None.
+        draft_params: The fixed parameters, if any.
         seed: Random seed; None for a greedy answer.
     """
 
@@ -99,7 +99,7 @@ class AnswerPlan:
 
     @classmethod
     def of(cls, drafting: Drafting, sources: Sequence[Source], seed: int | None) -> AnswerPlan:
-        """Build the plan from the request and the draft sources; without sources it is no draft."""
+        """Build the plan from the request and the draft sources; without sources there is no drafting."""
         if drafting is None or not sources:
             return cls("off", "none", None, seed)
         fixed = drafting if isinstance(drafting, DraftParams) else None
@@ -108,7 +108,7 @@ class AnswerPlan:
 
 @dataclass(frozen=True, slots=True)
 class LoadProgress:
-    """Report the share of the pair's bytes that is loaded, and the model being loaded ("target" or "draft")."""
+    """Reports the loaded share of the pair's bytes, and the model being loaded ("target" or "draft")."""
 
     what: str
     share: float
@@ -116,32 +116,32 @@ class LoadProgress:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Report that the requested pair is loaded."""
+    """Reports that the requested pair is loaded."""
 
     pair: PairInfo
 
 
 @dataclass(frozen=True, slots=True)
 class PairChanged:
-    """Report a change of the loaded pair that was not requested, such as a lost draft."""
+    """Reports an unrequested change of the loaded pair, such as a lost draft."""
 
     pair: PairInfo
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Report a fact for the user that stops nothing."""
+    """Reports a fact for the user that stops nothing."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Measuring:
-    """Report the share of a pair's measurement that is done.
+    """Reports the completed share of a pair's measurement.
 
     Attributes:
-        why: Why an earlier measurement is not used; "" without one.
-        left_s: Estimated seconds for the rest; None before any speed is known.
+        why: Why an earlier measurement is not used, or "".
+        left_s: Estimated seconds for the rest, once the speed is known.
     """
 
     request: int
@@ -158,16 +158,16 @@ class Measuring:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """Report the end of an answer, also after a stop.
+    """Reports the end of an answer, even after a stop.
 
     Attributes:
-        text: The whole answer without reasoning, including what it continued.
+        text: The whole answer without reasoning, including a continued beginning.
         reasoning: The model's reasoning.
         repeats: Consecutive occurrences of the last block, if they ended the answer; else 0.
-        at_limit: Whether a full context ended it that cannot be made longer here.
-        lost: Why the drafter failed, as a sentence; "" if it did not.
-        stop: The stop string that ended it; "" for none.
-        calls: The calls of tools that end it, without ids, if the request separates them.
+        at_limit: Whether the context was full at its largest size.
+        lost: Why the drafter failed, as a sentence, or "".
+        stop: The stop string that ended it, or "".
+        calls: The tool calls at its end, without ids, if the request separates them.
     """
 
     request: int
@@ -189,7 +189,7 @@ class Finished:
 
     @property
     def why_undrafted(self) -> str:
-        """Reason why nothing was drafted, as a clause; "" if something was or the reason is unknown."""
+        """Return as a clause why nothing was drafted; "" if something was drafted or the reason is unknown."""
         if self.stats.draft_n:
             return ""
         drafter = drafter_of(self.plan.drafter)
@@ -205,7 +205,7 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """Report a failed command. `request` is None if it was loading."""
+    """Reports a failed command. `request` is None if it was loading."""
 
     request: int | None
     error: AppError
@@ -213,7 +213,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class JobProgressed:
-    """Report progress of a job as a frozen value of its own kind."""
+    """Reports progress of a job as a frozen value of its own kind."""
 
     request: int
     what: object
@@ -221,7 +221,7 @@ class JobProgressed:
 
 @dataclass(frozen=True, slots=True)
 class JobEnded:
-    """Report the end of a job, also after a stop, with a frozen value of its own kind."""
+    """Reports the end of a job, even after a stop, with a frozen value of its own kind."""
 
     request: int
     result: object

@@ -1,4 +1,4 @@
-"""An engine like `EngineWorker` whose worker runs in a child process, so that a native crash ends only that."""
+"""An engine like `EngineWorker` whose worker runs in a child process, which contains native crashes."""
 
 import logging
 import queue
@@ -25,11 +25,11 @@ log.addHandler(logging.NullHandler())
 
 
 class IsolatedEngine(CommandQueue):
-    """Load pairs and answer in a child process, which may die without taking this one with it.
+    """Loads pairs and answers in a child process, which may crash without ending this process.
 
-    The process starts with the first command, and again with the next command after it died; a pair that it had
-    loaded is then loaded again. That next command comes from the engine itself, once until a command succeeds. One
-    thread sends one command at a time and passes its events on.
+    The process starts with the first command, and again with the next command after a crash; then it loads its pair
+    again. The engine itself sends that next command, once until a command succeeds. One thread sends one command at a
+    time and passes its events on.
 
     Args:
         receivers: See `CommandQueue`.
@@ -38,9 +38,9 @@ class IsolatedEngine(CommandQueue):
     """
 
     stop_s = 5.0
-    """Seconds until the child is killed after a stop that it does not react to."""
+    """Seconds until a child that does not react to a stop is killed."""
     silence_s = 300.0
-    """The same without an event while remote devices compute; a slow server may take minutes for one tensor."""
+    """Seconds without an event while remote devices compute; a slow server may take minutes for one tensor."""
 
     def __init__(
         self, receivers: Sequence[Callable[[Event], None]], command: Sequence[str], servers: Sequence[str] = ()
@@ -54,7 +54,7 @@ class IsolatedEngine(CommandQueue):
         self._thread.start()
 
     def cancel(self, number: int | None = None) -> None:
-        """Stop a command, or the running and all waiting ones; text that was written stays."""
+        """Stop a command, or all commands; written text stays."""
         with self._lock:
             is_current = self._is_current(number)
             self._cancelled_at = time.monotonic()
@@ -103,7 +103,7 @@ class IsolatedEngine(CommandQueue):
                 self._emit(_failed(command, lost))
 
     def _report_reload(self, command: Command, error: AppError) -> None:
-        """Report that the reload of a lost pair failed, which no one asked for."""
+        """Report that the automatic reload of a lost pair failed."""
         if isinstance(command, RunJob) and isinstance(command.job, ReloadJob):
             self._emit(Notice(f"The models could not be loaded again. {error.sentences}"))
 

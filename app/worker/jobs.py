@@ -1,4 +1,4 @@
-"""Jobs besides answers: name a conversation, measure or reload a pair, and tell about tokens and prompts."""
+"""Jobs besides answers: name a conversation, measure or reload a pair, and describe tokens and prompts."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 _IDLE_S = 1.0
-"""Seconds without a request before the measurement begins: an agent sends its next request sooner."""
+"""Wait for this long without a request before measuring: an agent sends its next request sooner."""
 _PICTURE_MARKER = "<__media__>"
-"""What llama-server writes in a prompt for a picture."""
+"""llama-server's mark of a picture in a prompt."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReloadJob:
-    """Load the pair of an engine process that was lost, before anyone asks for it."""
+    """Load the pair of a lost engine process before it is needed."""
 
     loads = True
 
@@ -36,11 +36,11 @@ class ReloadJob:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Return what a function finds out from the pair.
+    """Returns a function's result about the pair.
 
     Attributes:
-        function: For a child process, it must be a value that can be pickled.
-        loads: Whether a pair that was unloaded is loaded again for it.
+        function: For a child process, it must be picklable.
+        loads: Whether an unloaded pair is loaded again for it.
     """
 
     function: Callable[[LoadedPair], object]
@@ -51,7 +51,7 @@ class Query:
 
 
 def token_count(request: AnswerRequest, pair: LoadedPair) -> int:
-    """Return the number of tokens that the prompt of a request has."""
+    """Return the number of tokens in the prompt of a request."""
     return len(prompt_of(pair, readable_by(pair, request)).tokens)
 
 
@@ -64,7 +64,7 @@ class PromptSize:
 
 
 def prompt_size(request: AnswerRequest, pair: LoadedPair) -> PromptSize:
-    """Return the tokens of the prompt of a request and of its pictures."""
+    """Return the tokens of a request's prompt and of its pictures."""
     encoder, shown = pair.pictures, [each.picture for each in readable_by(pair, request).pictures]
     sizes = {each.digest: encoder.n_picture_tokens(each.width, each.height)[0] for each in shown} if encoder else {}
     return PromptSize(token_count(request, pair), sizes)
@@ -92,9 +92,8 @@ def tokens_of(
 
     Args:
         parts: Texts and token ids in order.
-        pair: Knows the vocabulary.
-        add_special: Whether BOS stands in front, if the model expects it.
-        parse_special: Whether texts of control tokens become those tokens.
+        add_special: Whether to prepend BOS, if the model expects it.
+        parse_special: Whether texts of control tokens become these tokens.
     """
     tokens: list[int] = []
     for n, part in enumerate(parts):
@@ -107,7 +106,7 @@ def tokens_of(
 
 @dataclass(frozen=True, slots=True)
 class TitleJob:
-    """Ask the model for a title after a conversation; the result is "" if it was stopped, failed or is too long.
+    """Ask the model for a title of a conversation; the result is "" if it was stopped, failed or is too long.
 
     The prefill of the request opens a quotation that the title ends.
     """
@@ -117,7 +116,7 @@ class TitleJob:
     gives_way = True
 
     def run(self, pair: LoadedPair, number: int, controls: Controls) -> Iterator[Event]:
-        # As for an answer, imported on the worker's thread.
+        # Imported on the worker's thread, as for an answer.
         from app.worker.responder import answer
 
         title = ""
@@ -127,14 +126,14 @@ class TitleJob:
                     begun = self.request.prefill.text if self.request.prefill is not None else ""
                     title = make_title(event.text.removeprefix(begun)).strip(" \"'“”.")
         except AppError:
-            # The title made from the first prompt stays.
+            # The title of the first prompt stays.
             pass
         yield JobEnded(number, title)
 
 
 @dataclass(frozen=True, slots=True)
 class MeasureJob:
-    """Measure a pair if automatic drafting needs that; the result is False if the job was stopped before its end.
+    """Measure a pair if automatic drafting needs that; the result is False if the job was stopped early.
 
     Attributes:
         after_s: Seconds to wait first.
@@ -153,7 +152,7 @@ class MeasureJob:
 
 
 def needs_measuring(pair: LoadedPair, drafting: Drafting) -> bool:
-    """Return whether automatic drafting knows no measured costs, or needs another measurement."""
+    """Return whether automatic drafting has no measured costs, or needs another measurement."""
     if not isinstance(drafting, AutoDraft) or not pair.info.sources(drafting):
         return False
     known = pair.memory
@@ -167,7 +166,7 @@ def measure(pair: LoadedPair, number: int, cancelled: Cancelled) -> Iterator[Eve
     began, first = time.monotonic(), None
     try:
         for share in pair.measure_costs(cancelled):
-            # A stopped measurement does not begin at 0.
+            # A stopped measurement does not restart at 0.
             first = share if first is None else first
             spent_s, done = time.monotonic() - began, share - first
             yield Measuring(number, share, why, spent_s * (1 - share) / done if done > 0 else None)

@@ -21,14 +21,14 @@ from app.settings.layers import Layer, Resolved, pair_layer
 from app.settings.live import LiveSettings
 
 DEFAULT_PAIR = "demo"
-"""Pair to use before any was set up."""
+"""Pair used before any was set up."""
 FILES = "files"
-"""Name of a pair that is given by its files."""
+"""Name of a pair given by its files."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessOptions:
-    """The process that runs a pair, and the servers ("host:port") whose devices it uses; these imply isolation."""
+    """The process that runs a pair, and the servers ("host:port") whose devices it uses, which imply isolation."""
 
     isolate: bool = False
     rpc: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class ChosenPair:
     """A pair to load, its files if it was set up, and all settings.
 
     Attributes:
-        preferred_ctx: Context in tokens up to which an open one may cost more memory.
+        preferred_ctx: Context in tokens up to which an open context may cost more memory.
     """
 
     pair: Pair
@@ -96,11 +96,11 @@ def is_here(source: ModelSource) -> bool:
 
 
 def pairs_here(live: LiveSettings | None = None) -> Mapping[str, Pair]:
-    """Return pairs of the models that other programs have on this machine; reads every header.
+    """Return pairs of models from other programs on this machine; reads every header.
 
-    The settings name further folders.
+    The settings name more folders.
     """
-    # Not needed for the first frame.
+    # The first frame does not need this import.
     from app.models.hub.cache import cached_file
     from app.models.local_models import find_models, model_folders, pairs_of
 
@@ -126,7 +126,7 @@ def file_here(source: ModelSource) -> Path:
 def named_pair(name: str) -> tuple[Pair, SetUp | None]:
     """Return a pair by name, and its files if it was set up.
 
-    A pair set up with other files than today's catalog keeps its own entry.
+    A pair that was set up with other files than the current catalog's keeps its own entry.
     """
     registered, pair = registry().read(), newest(name)
     here = registered.pairs.get(name)
@@ -134,7 +134,7 @@ def named_pair(name: str) -> tuple[Pair, SetUp | None]:
 
 
 def newest(name: str) -> Pair:
-    """Return a pair as setup would install it; raises as `named_pair`."""
+    """Return a pair as setup would install it; see `named_pair` for errors."""
     registered, known = registry().read(), catalog()
     if name in known.pairs:
         return known.pairs[name]
@@ -156,7 +156,7 @@ def about_catalog(pair: Pair) -> tuple[str, ...]:
 
 
 def pair_by_name(name: str | None = None) -> tuple[Pair, SetUp | None]:
-    """Return a pair to load, by default the default one, and its files if it was set up. Raises PairError."""
+    """Return a pair to load, by default the default pair, and its files if it was set up. Raises PairError."""
     name = name or registry().read().default
     if name is None and not demo_is_installed() and (found := pairs_here()):
         drafted = next((pair.name for pair in found.values() if pair.draft is not None), next(iter(found)))
@@ -184,12 +184,12 @@ def pair_by_models(target: str, draft: str | None = None) -> tuple[Pair, SetUp |
 
 
 def settings_of(pair: Pair, files: SetUp | None, flags: Layer | None = None) -> LiveSettings:
-    """Return the settings of a pair: flags, the user's file, the pair's entry, and what its target recommends."""
+    """Return the settings of a pair: flags, the user's file, the pair's entry, and the target's recommendations."""
     return LiveSettings(SettingsFile(settings_file()), flags, of_entry(pair), of_file(pair, files))
 
 
 def context_of(live: LiveSettings | None = None) -> int:
-    """Return the context size in tokens that settings ask for, those of every pair by default."""
+    """Return the context size in tokens from settings, by default from those of every pair."""
     live = live or LiveSettings(SettingsFile(settings_file()))
     return live.resolved().number("model.ctx") or DEFAULT_CONTEXT
 
@@ -200,13 +200,13 @@ def of_entry(pair: Pair) -> Layer:
 
 
 def of_file(pair: Pair, files: SetUp | None) -> Layer:
-    """Return the settings that the target's file recommends; empty if it is not here or unreadable."""
+    """Return the settings that the target's file recommends; empty if it is missing or unreadable."""
     header = _target_header(pair, files)
     return recommended(header.metadata) if header is not None else {}
 
 
 def has_mtp_layers(pair: Pair, files: SetUp | None) -> bool:
-    """Return whether the target's file has layers that draft; False if it is not here or unreadable."""
+    """Return whether the target's file has layers that draft; False if it is missing or unreadable."""
     header = _target_header(pair, files)
     return header is not None and header.number("nextn_predict_layers") > 0
 
@@ -220,14 +220,14 @@ def _target_header(pair: Pair, files: SetUp | None) -> GgufHeader | None:
 
 
 def local_file(source: ModelSource, *, draft: bool = False) -> Path | None:
-    """Return the file of a model, or None before the download; `draft` decides which one if several are here."""
+    """Return the file of a model, or None before the download; `draft` decides which one if there are several."""
     match source:
         case LocalModel(path):
             return path
         case DemoModel(part):
             return demo_file(part)
         case HubModel():
-            # Not needed for the first frame.
+            # The first frame does not need this import.
             from app.models.hub.cache import cached_file
 
             return cached_file(source, draft=draft)

@@ -1,6 +1,6 @@
-"""Plan how a pair is loaded on this machine now, and load it.
+"""Plan how a pair is loaded on this machine, and load it.
 
-Measured numbers of threads depend on where the layers are, so they are read last.
+Measured numbers of threads depend on the placement of the layers, so they are read last.
 """
 
 import threading
@@ -51,8 +51,8 @@ _TRIAL_TOKENS = 48
 
 
 def load(chosen: ChosenPair, cancel: threading.Event, progress: Progress) -> LoadedPair:
-    """Load a pair, on the thread that is to own it; see `app.worker.engine_worker.Loader`."""
-    # Loads llama.cpp, which a list of pairs does not need.
+    """Load a pair on the thread that will own it; see `app.worker.engine_worker.Loader`."""
+    # This import loads llama.cpp, which a list of pairs does not need.
     from app.llama.pair import NativePair
 
     assert isinstance(cancel, CancelFlag)
@@ -64,7 +64,7 @@ def load(chosen: ChosenPair, cancel: threading.Event, progress: Progress) -> Loa
     except NoMemoryError as error:
         if params.n_ctx_auto is None:
             raise ran_out(asked, known_pairs(), error, servers) from error
-    # Tandem chose a longer context than the default one.
+    # Tandem chose a longer context than the default.
     asked = replace(asked, n_ctx_auto=DEFAULT_CONTEXT)
     try:
         return NativePair(_placed(asked, servers), cancel, progress)
@@ -75,8 +75,8 @@ def load(chosen: ChosenPair, cancel: threading.Event, progress: Progress) -> Loa
 def measured_params(chosen: ChosenPair, *, load_mtp: bool = False) -> PairParams:
     """Return how a pair is loaded for a measurement; create the demo's draft if missing.
 
-    Measurements are made with the default context, so that they can be compared. They have no conversation whose
-    caches are wanted again, and no pictures. `load_mtp` also loads the MTP layer of a target that has another draft.
+    Measurements use the default context, so that they can be compared, no stored caches, and no pictures. `load_mtp`
+    also loads the target's MTP layer if the pair has another draft.
     """
     servers = query_servers(chosen.process.rpc)
     asked = replace(asked_here(chosen, memory_rooms, servers), n_ctx_auto=DEFAULT_CONTEXT)
@@ -85,7 +85,7 @@ def measured_params(chosen: ChosenPair, *, load_mtp: bool = False) -> PairParams
 
 
 def _placed(asked: PairParams, servers: tuple[RpcServer, ...]) -> PairParams:
-    # Loads llama.cpp.
+    # This import loads llama.cpp.
     from app.llama.library import use_offload
 
     requested, notices = asked.settings.number("model.offload_min_batch"), asked.notices
@@ -116,7 +116,7 @@ def query_servers(addresses: Sequence[str]) -> tuple[RpcServer, ...]:
 def asked_here(
     chosen: ChosenPair, local: Callable[[], Rooms], servers: Sequence[RpcServer] = (), *, use_tuned: bool = True
 ) -> PairParams:
-    """Return what the settings ask for, before memory is estimated.
+    """Return what the settings request, before memory is estimated.
 
     Args:
         local: Lists the memory of this machine.
@@ -145,7 +145,7 @@ def asked_here(
 
 
 def _projector(params: PairParams, files: SetUp | None) -> Path | None:
-    """Return the projector that the settings name, that was set up, or that is beside the target."""
+    """Return the projector from the settings, from the setup, or beside the target."""
     wanted = str(params.settings["model.mmproj"])
     if wanted != "auto":
         return Path(wanted).expanduser() if wanted != "none" else None
@@ -154,7 +154,7 @@ def _projector(params: PairParams, files: SetUp | None) -> Path | None:
     try:
         header = read_header(params.target, vocabulary=False)
     except ModelFileError:
-        # The load reports it.
+        # The load reports a missing file.
         return None
     return projector_beside(params.target, header)
 
@@ -200,7 +200,7 @@ def placed_here(asked: PairParams, plan: Callable[[PairParams], PairParams]) -> 
 
 
 def unless_damaged(params: PairParams, plan: Callable[[PairParams], T]) -> T:
-    """Plan a pair; a damaged draft is left out with a notice."""
+    """Plan a pair; leave out a damaged draft with a notice."""
     try:
         return plan(params)
     except DamagedFileError:
@@ -216,7 +216,7 @@ def unless_damaged(params: PairParams, plan: Callable[[PairParams], T]) -> T:
 
 def trial(chosen: ChosenPair, cancelled: Callable[[], bool]) -> str:
     """Load and measure a pair as the chat would, and let it answer once; return its speed and notices."""
-    # Only a trial answers; the imports take long.
+    # Only a trial answers, and these imports take long.
     from app.worker.responder import answer
 
     mode = drafting(chosen.settings)

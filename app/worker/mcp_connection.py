@@ -1,4 +1,4 @@
-"""The connection to one MCP server: its transport and its limits. Only this imports the SDK."""
+"""The connection to an MCP server: its transport and its limits. Only this module imports the SDK."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("tandem.tools")
 _MAX_CHARACTERS = 1_000_000
-"""Characters of a result that are kept; no context holds as many."""
+"""Longest result in characters; no context holds as many."""
 _MAX_PAGES = 50
-"""Pages of a list of tools."""
+"""Largest number of pages in a list of tools."""
 _MAX_LOGGED_LINES, _MAX_LINE = 10_000, 4_096
-"""Lines of a server that go to the log, and characters of each."""
+"""Logged lines of a server, and characters per line."""
 _LOG_S = 1.0
-"""Time for the last lines of a server that has ended."""
+"""Wait for the last lines of a server that has ended."""
 _GRACE_S = 3.0
-"""Time for a server to end by itself after Tandem has ended."""
+"""How long a server may take to end after Tandem has ended."""
 _SSE_READ_S = 86_400.0
 _CODEC = "tandem-metered-utf-8"
 _GUARDED = """
@@ -61,15 +61,15 @@ os.execvp(sys.argv[2], sys.argv[2:])
 """
 """Runs a server beside a process that ends its process group after Tandem; on Windows, the SDK's job object does."""
 _CAUSE = re.compile(r"\s*(?:[\w.]*(?:Error|Exception)\b.*:|npm (?:error|ERR!) \w+ .* - )")
-"""Lines that name a cause in the messages of Python, Node.js and npm."""
+"""Lines with a cause in the messages of Python, Node.js and npm."""
 
 
 _METER: ContextVar[Meter] = ContextVar("meter")
-"""Meter of the connection that the present task serves."""
+"""Meter of the present task's connection."""
 
 
 class _MeteredDecoder(codecs.IncrementalDecoder):
-    """UTF-8 that counts: the SDK's transport has no limit of its own, but takes the name of a codec."""
+    """A UTF-8 codec that counts: the SDK's transport has no limit of its own, but takes the name of a codec."""
 
     def __init__(self, errors: str = "strict") -> None:
         super().__init__(errors)
@@ -89,14 +89,14 @@ def find_codec(name: str) -> codecs.CodecInfo | None:
 
 @asynccontextmanager
 async def connected(server: McpServer, meter: Meter, start_s: float) -> AsyncIterator[Client]:
-    """Start a server, or connect to one, and end it. Raises what `failure` explains."""
+    """Start a server, or connect to one, and end it. `failure` explains its errors."""
     from mcp import Client
 
     _METER.set(meter)
     async with AsyncExitStack() as stack:
         transport = _http(server, meter, start_s) if server.url else await _stdio(server, meter, stack)
         try:
-            # Not a scope of anyio: the connection that is entered in it outlives it.
+            # Not a scope of anyio: the connection entered in it outlives it.
             async with asyncio.timeout(start_s) as limit:
                 meter.stop = partial(limit.reschedule, 0.0)
                 client = await stack.enter_async_context(Client(transport, message_handler=meter.watch))
@@ -149,7 +149,7 @@ async def _logged(server: McpServer, meter: Meter) -> AsyncIterator[TextIO]:
 
 @asynccontextmanager
 async def _http(server: McpServer, meter: Meter, start_s: float) -> AsyncIterator[Any]:
-    """Connect to a URL: certificates are checked, and the SDK follows redirects to the same origin only."""
+    """Connect to a URL: certificates are checked, and the SDK follows redirects only to the same origin."""
     import httpx2
     from mcp.client.sse import sse_client
     from mcp.client.streamable_http import streamable_http_client
@@ -220,7 +220,7 @@ async def call_tool(client: Client, meter: Meter, tool: str, arguments: dict[str
 
 
 def _text_of(result: Any) -> str:
-    """Return a result as text; pictures and files are named only."""
+    """Return a result as text, with only the names of pictures and files."""
     parts = []
     for one in result.content:
         named = (one.type, *(getattr(one, key, None) for key in ("name", "uri", "mime_type")))

@@ -1,4 +1,4 @@
-"""Why an MCP server cannot be used: what it sends is measured, and exceptions of the SDK are worded here alone."""
+"""Why an MCP server is unusable: limits on what it sends, and the wording of the SDK's exceptions."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,7 +16,7 @@ _SOURCES = {
     **dict.fromkeys(("uvx", "uv"), "Install uv, which includes it: https://docs.astral.sh/uv"),
     **dict.fromkeys(("docker",), "Install Docker, which includes it: https://docs.docker.com"),
 }
-"""Where commands of many servers come from."""
+"""How to install the commands of many servers."""
 _STATUS_FIXES = {
     401: 'Put its key into headers in mcp.json: "Authorization": "Bearer KEY".',
     403: "Check the key in headers in mcp.json, and what it permits.",
@@ -32,11 +32,11 @@ _NETWORK_CAUSES = (
     ("gaierror", "has an unknown host name", "Check its url in mcp.json, and the network."),
     ("ConnectionRefusedError", "refuses connections", "Start it, or check the port of its url in mcp.json."),
     ("TimeoutError", "cannot be reached in time", "Check its url in mcp.json, and the network."),
-    # Their texts may have secrets of the URL.
+    # Their texts may contain secrets of the URL.
     ("InvalidURL", "has a url that is not valid", "Correct it in mcp.json."),
     ("UnsupportedProtocol", "has a url that is not valid", "Correct it in mcp.json."),
 )
-"""Exceptions of the SDK's libraries, what they mean, and the fix."""
+"""Exceptions of the SDK's libraries, their meaning, and the fix."""
 _CONNECTION_CLOSED = -32000
 """The SDK's code for a server that is gone."""
 _PATH_FIX = "Check the path of its url in mcp.json, and its type: http or sse."
@@ -61,10 +61,10 @@ class Meter:
 
     Attributes:
         total: Bytes since the command began.
-        flood: The limit that was exceeded; 0 if none was.
+        flood: The exceeded limit, or 0.
         junk: The first text that was no message of the protocol, if any.
-        refusal: What an HTTP server answered last, if that was not MCP.
-        line: The last line of a command's standard error, or the last one that names an error.
+        refusal: The last answer of an HTTP server, if that was not MCP.
+        line: The last line of a command's stderr, or the last line that names an error.
         stop: Ends what waits for the server.
     """
 
@@ -75,33 +75,33 @@ class Meter:
         self.refusal: UnusableServerError | None = None
 
     def count(self, data: bytes) -> None:
-        """Count new bytes. Raises ConnectionError for too many, which ends the connection."""
+        """Count new bytes. Raises ConnectionError above the limit, which ends the connection."""
         self.total += len(data)
         end = data.rfind(b"\n")
         self._line = self._line + len(data) if end < 0 else len(data) - end - 1
         for size, limit in ((self._line, MAX_MESSAGE), (self.total, _MAX_BYTES)):
             if size > limit:
                 self.flood = limit
-                # The SDK would read on until the server ends.
+                # The SDK would read until the server ends.
                 self.stop()
                 raise ConnectionError("too many bytes")
 
     async def watch(self, message: Any) -> None:
-        """Take what the SDK could not read."""
+        """Record what the SDK could not read."""
         if isinstance(message, Exception):
             given = next((one.get("input") for one in getattr(message, "errors", list)()), "")
             self.junk = self.junk or one_line(str(given))[:_MAX_JUNK]
 
 
 def missing_command(command: str) -> UnusableServerError:
-    """Return that a command is not there, and where it comes from."""
+    """Return the error for a missing command, with how to install it."""
     fix = _SOURCES.get(command, "Install it, or correct its command in mcp.json.")
     fix = "Put the arguments of its command into args in mcp.json." if " " in command else fix
     return UnusableServerError(f'cannot start: there is no command "{one_line(command)}"', fix)
 
 
 def refusal(response: Any) -> UnusableServerError | None:
-    """Return what an answer over HTTP is, if it is not MCP."""
+    """Describe an HTTP answer that is not MCP."""
     status, kind = response.status_code, response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if response.has_redirect_location:
         address = printable(McpServer("", url=str(response.url.join(response.headers["location"]))).address)
@@ -118,7 +118,7 @@ def refusal(response: Any) -> UnusableServerError | None:
 
 
 def failure(server: McpServer, error: BaseException, meter: Meter, *, has_begun: bool) -> tuple[AppError, bool]:
-    """Return why a server cannot be used, and whether another attempt may help; `has_begun` if it was connected."""
+    """Return why a server is unusable, and whether another attempt may help; `has_begun` if it was connected."""
     cause = _cause(server, list(_flat(error)), meter, has_begun=has_begun)
     name = f"The MCP server {server.name}{f' at {server.address}' if server.url else ''}"
     return AppError(server.without_secrets(printable(f"{name} {cause.what}.")), cause.fix), cause.may_pass
@@ -152,7 +152,7 @@ def _cause(server: McpServer, errors: list[BaseException], meter: Meter, *, has_
 
 
 def _flat(error: BaseException) -> Iterator[BaseException]:
-    """Yield an exception, those of a group, and what caused them."""
+    """Yield an exception, the members of a group, and their causes."""
     if isinstance(error, BaseExceptionGroup):
         for one in error.exceptions:
             yield from _flat(one)
@@ -163,7 +163,7 @@ def _flat(error: BaseException) -> Iterator[BaseException]:
 
 
 def reason(error: BaseException) -> str:
-    """Return an exception in words; those of pydantic list what was wrong."""
+    """Describe an exception; those of pydantic list what was wrong."""
     for wrong in getattr(error, "errors", list)():
         return one_line(f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}")
     return one_line(getattr(error, "strerror", None) or str(error)) or type(error).__name__

@@ -33,15 +33,15 @@ _CHILD = "from app.llama.cancel import CancelFlag; from app.worker import engine
 
 
 class PairLoader(ChosenPair):
-    """Loads the pair on the worker's thread; it can be pickled."""
+    """Loads the pair on the worker's thread; picklable."""
 
     __slots__ = ()
 
     def __call__(self, cancel: threading.Event, progress: Progress) -> LoadedPair:
-        # These imports take long; only the worker needs them.
+        # These imports take long, and only the worker needs them.
         from app.llama.start_check import check_start
 
-        # The import of llama.cpp would do the same, but the user could not stop it.
+        # Importing llama.cpp would do the same, but the user could not stop it.
         check_start(cancel.is_set)
         from app.worker.loading import load
 
@@ -51,15 +51,15 @@ class PairLoader(ChosenPair):
 def pair_loader(
     settings: Resolved, pair: Pair, files: SetUp | None, process: ProcessOptions | None = None
 ) -> PairLoader:
-    """Return what loads a pair with these settings. Raises UsageError if they contradict each other or the pair."""
+    """Return a loader of a pair with these settings. Raises UsageError if they contradict each other or the pair."""
     PairParams.of(settings)
-    # N-grams have no probabilities for p_min to judge.
+    # N-grams have no probabilities for p_min.
     has_draft = settings["draft.type"] != Source.NGRAM and (pair.draft is not None or has_mtp_layers(pair, files))
     if isinstance(drafting(settings), DraftParams) and not has_draft:
         if settings.origin("draft.mode") is Origin.FLAG:
             hint = "Add ⟨draft⟩ FILE, or use ⟨draft.mode=auto⟩ for n-grams."
             raise UsageError("Fixed drafting needs a draft model.", hint)
-        # The settings file means the pairs that have a draft model.
+        # The settings file is meant for pairs with a draft model.
         settings = settings.over({"draft.mode": "off"})
     if drafting(settings) is None:
         pair = replace(pair, draft=None)
@@ -67,9 +67,9 @@ def pair_loader(
 
 
 def make_engine(process: ProcessOptions, *receivers: Callable[[Event], None]) -> EngineWorker | IsolatedEngine:
-    """Return an engine that loads nothing yet; each receiver gets every event, on the engine's thread.
+    """Return an engine that has loaded nothing; each receiver gets every event, on the engine's thread.
 
-    Remote devices need a process of their own: llama.cpp aborts when one goes away.
+    Remote devices need a separate process: llama.cpp aborts when one disappears.
     """
     if not process.isolate:
         return EngineWorker(*receivers, cancel=CancelFlag())
@@ -81,7 +81,7 @@ def make_engine(process: ProcessOptions, *receivers: Callable[[Event], None]) ->
 
 
 def received(events: queue.SimpleQueue[Event]) -> Event:
-    """Wait for an event, in short waits: Windows delivers Ctrl+C to Python only between two."""
+    """Wait for an event in short waits: Windows delivers Ctrl+C to Python only between waits."""
     while True:
         with suppress(queue.Empty):
             return events.get(timeout=_POLL_S)

@@ -1,4 +1,4 @@
-"""Requests for answers, what a pair makes of them, and the refusal of a prompt that is too long."""
+"""Requests for answers, their prompts and limits for a pair, and the refusal of a long prompt."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from app.llama.pair import NativePair
 
 _LEAST_ROOM = 4
-"""A short context keeps no more than this part of it free for an answer."""
+"""A short context keeps at most this fraction free for an answer."""
 _SUBJECT_AND_FIX = {
     "prompt": ("The prompt has", "Shorten it"),
     "system": ("The system prompt and this prompt have", "Shorten the system prompt (⟨answer.system⟩)"),
@@ -31,32 +31,32 @@ _SUBJECT_AND_FIX = {
     "tools": ("The tools have", "Use fewer tools (⟨answer.tools⟩)"),
     "conversation": ("With this prompt the conversation has", "Start a new conversation"),
 }
-"""What is too long, and how to shorten it."""
+"""Subject of the sentence about a long text, and how to shorten it."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerRequest:
-    """One answer to give.
+    """A request for an answer.
 
     Attributes:
         messages: The conversation, ending with the user.
         drafting: Automatic, fixed parameters, or None for no draft.
-        max_tokens: Most tokens to generate; 0 reads the prompt only; None for as many as fit.
-        prefill: An answer to continue; None for a new one.
+        max_tokens: Limit of generated tokens; 0 only reads the prompt; None for as many as fit.
+        prefill: An answer to continue, if any.
         beside: Earlier answers to the same prompt, newest first, for n-gram drafting.
-        with_details: Whether every step carries `StepDetails`, which takes time.
+        with_details: Whether every step has `StepDetails`, which takes time.
         stop_on_repeat: Whether a loop ends the answer; see `app.engine.text.stream`.
-        conversation: Names the state of the caches; "" for none, None leaves them as they are.
+        conversation: Name of the caches' state, or ""; None leaves the caches unchanged.
         n_room: Tokens of the context that the answer needs, if earlier messages can make room for it.
         tools: Tools that the model may call, as in OpenAI's API.
-        separates_calls: Whether the calls of an answer are segments of their own; otherwise they are text.
-        must_call: Whether the answer must be a call of a tool.
-        one_call: Whether it has one call at most.
+        separates_calls: Whether the calls of an answer are separate segments; otherwise they are text.
+        must_call: Whether the answer must be a tool call.
+        one_call: Whether it has at most one call.
         guidance: Grammar and logit bias.
         n_top: Most probable tokens that every step reports; None reports no probabilities.
-        text: A prompt without a chat template, instead of messages; None for messages.
-        max_predict_ms: Time after the first token from which the end of a line ends the answer; None for no limit.
-        cache_prompt: Whether tokens of the last prompt that this one begins with are not evaluated again.
+        text: A prompt without a chat template, instead of messages.
+        max_predict_ms: Time after the first token after which the end of a line ends the answer, if limited.
+        cache_prompt: Whether to reuse the cached beginning of the last prompt.
         pictures: Pictures in the order of their marks in the messages.
     """
 
@@ -106,7 +106,7 @@ LoadedPair: TypeAlias = "NativePair"
 
 
 def with_pictures(request: AnswerRequest, known: Mapping[str, PictureData]) -> AnswerRequest:
-    """Return a request with the pictures of its messages, by their digests; text stands for an unknown one."""
+    """Return a request with the pictures of its messages by digest; text replaces an unknown picture."""
     messages = []
     for message in request.messages:
         found = pictures_as_text(message, lambda picture: picture.digest not in known)
@@ -120,9 +120,9 @@ def with_pictures(request: AnswerRequest, known: Mapping[str, PictureData]) -> A
 
 
 def readable_by(pair: LoadedPair, request: AnswerRequest) -> AnswerRequest:
-    """Return a request that the pair can read; raise UsageError if the prompt has a picture and the pair reads none.
+    """Return a request that the pair can read. Raises UsageError if the prompt has a picture and the pair reads none.
 
-    Text stands for the pictures of earlier messages, which another model has read.
+    Text replaces the pictures of earlier messages, which another model has read.
     """
     if pair.info.projector is not None or not request.pictures:
         return request
@@ -149,7 +149,7 @@ def prompt_progress(pair: LoadedPair, request: int, done: int, total: int, *, dr
 
 
 def with_seed(sampling: SamplingParams, seed: int | None = None) -> SamplingParams:
-    """Return the sampling with a seed: its own, else this one, else a random one."""
+    """Return the sampling with a seed: its own, else this seed, else a random seed."""
     if sampling.is_greedy or sampling.seed is not None:
         return sampling
     from secrets import randbelow
@@ -158,12 +158,12 @@ def with_seed(sampling: SamplingParams, seed: int | None = None) -> SamplingPara
 
 
 def refuse_overflow(pair: LoadedPair, request: AnswerRequest, n_tokens: int) -> None:
-    """Raise ContextOverflowError if the context does not hold the tokens of a rendered prompt."""
+    """Raise ContextOverflowError if the context is too short for a rendered prompt."""
     n_ctx, n_prompt = pair.target.n_ctx, n_tokens
     if n_tokens + min(request.n_room, n_ctx // _LEAST_ROOM) <= n_ctx:
         return
     messages = request.messages
-    # Calls of tools and their results belong to the prompt above them.
+    # Tool calls and their results belong to the prompt above them.
     asked = max((at for at, message in enumerate(messages) if message.role is Role.USER), default=len(messages) - 1)
     system, last = [message for message in messages[:asked] if message.role is Role.SYSTEM], messages[asked:]
 

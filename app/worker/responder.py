@@ -60,7 +60,7 @@ def answer(
         plan = AnswerPlan.of(request.drafting, (), None)
         yield Finished(request_id, FinishReason.LENGTH, "", "", GenerationStats(), plan)
         return
-    # A grammar that the client wrote is for the whole answer, unless a call is required.
+    # A client's grammar applies to the whole answer, unless a call is required.
     if request.tools and (request.must_call or not request.guidance.grammar):
         guidance = pair.call_guidance(
             request.tools, request.guidance, must_call=request.must_call, one_call=request.one_call
@@ -82,11 +82,11 @@ def answer(
 
 
 def _first_costs(pair: LoadedPair, drafting: Drafting) -> FirstCosts | None:
-    """Return what estimates the costs of automatic drafting in this answer; None if they are known or not needed."""
+    """Return an estimator for the costs of automatic drafting in this answer, if they are unknown and needed."""
     known = pair.memory
     if not isinstance(drafting, AutoDraft) or not pair.info.sources(drafting):
         return None
-    # An estimate without drafts corrects itself only by another one.
+    # An estimate without drafts corrects itself only by another estimate.
     if known is not None and not (known.is_estimated and known.idle_answers):
         return None
     target, draft = pair.info.target, pair.info.draft
@@ -104,7 +104,7 @@ def _generate(
     controls: Controls,
     first: FirstCosts | None,
 ) -> Iterator[Event]:
-    """Translate the engine's token events into text events; begin to draft once the costs of a new pair are known."""
+    """Translate the engine's token events into text events; begin to draft when the costs of a new pair are known."""
     stream = TextStream(
         request.stops, ends=prompt.stops, markup=prompt.markup, part=prompt.part, begun=request.prefill is not None
     )
@@ -172,7 +172,7 @@ def _generate(
     yield Finished(
         request=request_id,
         reason=reason,
-        # Where the answer may go on, the space at its end belongs to it.
+        # If the answer may continue, trailing space belongs to it.
         text=collector.text.strip() if reason is FinishReason.STOP else collector.text.lstrip(),
         reasoning=collector.reasoning.strip(),
         stats=stats,
@@ -187,7 +187,6 @@ def _generate(
 
 
 def _probabilities(pair: LoadedPair, step: Step, n_top: int | None) -> tuple[TokenProbability, ...]:
-    """Return the probabilities of the emitted tokens, if they were requested."""
     seen = step.inspection
     if n_top is None or seen is None:
         return ()
@@ -201,7 +200,7 @@ def _probabilities(pair: LoadedPair, step: Step, n_top: int | None) -> tuple[Tok
 
 
 def _details(pair: LoadedPair, step: Step) -> StepDetails | None:
-    """Describe a step in bytes instead of ids; None for the first token, which the prompt gave."""
+    """Describe a step in bytes instead of ids; None for the first token, which follows from the prompt."""
     stats, seen = step.stats, step.inspection
     if not stats.verify_steps:
         return None
@@ -242,7 +241,7 @@ def _strategy(pair: LoadedPair, request: AnswerRequest, clock: Clock) -> Strateg
 
 
 def _tokens_of(pair: LoadedPair, texts: Sequence[str]) -> Iterator[Sequence[int]]:
-    """Yield the tokens of the first texts, `_MOST_BESIDE` at most."""
+    """Yield the tokens of the first texts, at most `_MOST_BESIDE`."""
     room = _MOST_BESIDE
     for text in texts:
         tokens = pair.tokenize(text[: room * _LONG_TOKEN])[:room]
@@ -260,7 +259,7 @@ class _Collector:
         self._began: int | None = None
         self._stream = stream
         self._prefill = request.prefill or Prefill("")
-        # What a grammar asks for may repeat itself, such as a list of zeros.
+        # Text under a grammar may repeat itself, such as a list of zeros.
         detects = request.stop_on_repeat and request.guidance.schema is None and not request.guidance.grammar
         self._detector = RepetitionDetector() if detects else None
         self.repeats = 0

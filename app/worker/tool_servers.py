@@ -1,7 +1,7 @@
 """MCP servers: one thread that owns their connections; commands in, frozen events out.
 
 A server starts with the first command for it. If it ends, it is started again once for the same command, unless that
-command may have changed something already.
+command may have already changed something.
 """
 
 from __future__ import annotations
@@ -35,12 +35,13 @@ _ToolEvent = ToolsListed | ToolReturned
 
 
 class ToolServers:
-    """Start servers, list their tools and call them. Events come on the thread of the servers, or at once for none.
+    """Starts servers, lists their tools and calls them. Events come on the servers' thread, or immediately without
+    servers.
 
     Args:
-        emit: Takes the events; it must be quick.
-        start_s: Deadline of the start of a server, and of its list of tools, in seconds.
-        call_s: Deadline of a call, in seconds.
+        emit: Receives the events; it must be quick.
+        start_s: Deadline in seconds for the start of a server, and for its list of tools.
+        call_s: Deadline of a call in seconds.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class ToolServers:
         self._last_call: tuple[int, _Command] | None = None
 
     def connect(self, servers: Sequence[McpServer]) -> None:
-        """Start servers that do not run, and list the tools of all; each is reported by `ToolsListed`."""
+        """Start servers that do not run, and list the tools of all; `ToolsListed` reports each server."""
         for server in servers:
             self._submit(server, self._list_command(server))
 
@@ -66,7 +67,7 @@ class ToolServers:
     def call(
         self, number: int, server: McpServer, tool: str, arguments: Mapping[str, Any], *, repeats: bool = False
     ) -> None:
-        """Call a tool, which is reported by `ToolReturned`; `repeats` if it may be called again after a crash."""
+        """Call a tool; `ToolReturned` reports the result. With `repeats` it may be called again after a crash."""
         began: float | None = None
 
         async def run(client: Client, meter: Meter) -> None:
@@ -83,7 +84,7 @@ class ToolServers:
         self._submit(server, command)
 
     def cancel(self, number: int) -> None:
-        """Stop a call, which is not reported then."""
+        """Stop a call, which is then not reported."""
         if self._loop is not None and self._last_call is not None and self._last_call[0] == number:
             self._loop.call_soon_threadsafe(self._last_call[1].cancel)
 
@@ -112,7 +113,7 @@ class ToolServers:
     @staticmethod
     def _run(loop: asyncio.AbstractEventLoop) -> None:
         asyncio.set_event_loop(loop)
-        # Without a handler, warnings of the SDK would be written on the screen.
+        # Without a handler, warnings of the SDK would appear on the screen.
         logging.getLogger("mcp").addHandler(logging.NullHandler())
         codecs.register(find_codec)
         loop.run_forever()
@@ -136,12 +137,12 @@ class ToolServers:
 
 @dataclass(slots=True)
 class _Command:
-    """Something to do with a connected server.
+    """A command for a connected server.
 
     Attributes:
         run: Does it, and reports the result.
         fail: Reports why it was not done.
-        repeats: Whether it may be done again after the server has ended.
+        repeats: Whether it may be repeated after the server has ended.
         limit: Deadline while it runs.
     """
 
@@ -161,7 +162,7 @@ class _Command:
             self.limit.reschedule(0.0)
 
     async def do(self, client: Client, meter: Meter) -> None:
-        """Run it, unless it is cancelled. Raises UnusableServerError after the deadline."""
+        """Run it, unless it is canceled. Raises UnusableServerError after the deadline."""
         meter.total, meter.junk, meter.stop = 0, "", self.stop
         try:
             async with asyncio.timeout(self.deadline_s) as self.limit:
@@ -169,14 +170,14 @@ class _Command:
                     await self.run(client, meter)
         except TimeoutError:
             if not self.is_cancelled:
-                # A server that hangs would hold up the next command too.
+                # A server that hangs would delay the next command too.
                 raise UnusableServerError(f"did not answer within {self.deadline_s:g} s") from None
         finally:
             self.limit = None
 
 
 class _Connection:
-    """One server and its queue of commands; one task enters and leaves the connection, as the SDK requires."""
+    """A server and its queue of commands; one task enters and leaves the connection, as the SDK requires."""
 
     def __init__(self, server: McpServer, start_s: float) -> None:
         self.server = server

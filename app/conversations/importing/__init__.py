@@ -19,11 +19,11 @@ from app.core.regular_file import file_errors, is_file, is_folder, marked_encodi
 
 _MARKDOWN_SUFFIXES = (".md", ".markdown", ".txt")
 _IMPORTED_SUFFIXES = (*_MARKDOWN_SUFFIXES, ".json", ".jsonl")
-"""Suffixes of the files that are imported from a folder."""
+"""Suffixes of the files to import from a folder."""
 
 
 def importable(path: Path) -> list[Path]:
-    """Return a file itself, or the files of a folder that may hold conversations. Raises AppError without any."""
+    """Return a file itself, or the files of a folder that may hold conversations. Raises AppError if there are none."""
     if not is_folder(path):
         return [path]
     found = sorted(file for file in path.rglob("*") if file.suffix.lower() in _IMPORTED_SUFFIXES and is_file(file))
@@ -33,9 +33,9 @@ def importable(path: Path) -> list[Path]:
 
 
 def read_file(file: Path, now: float | None = None) -> tuple[StoredConversation, ...]:
-    """Read a Markdown or JSON file, told apart by its name, or else by how it begins. Raises AppError.
+    """Read a Markdown or JSON file, recognized by its name or its beginning. Raises AppError.
 
-    `now` is the time of messages without one, in seconds since 1970.
+    `now` is the time of messages without a time, in seconds since 1970.
     """
     suffix = file.suffix.lower()
     try:
@@ -46,7 +46,7 @@ def read_file(file: Path, now: float | None = None) -> tuple[StoredConversation,
         read = markdown.read if is_markdown else json_exports.read
         raw = read(json_exports.as_list(text) if suffix == ".jsonl" else text)
         found = [checks.typed(each, dict, "a conversation is not an object") for each in raw]
-        # Other programs export conversations that never had a message; Tandem's own have a field for unsent text.
+        # Other programs export conversations without messages; Tandem exports them only with unsent text.
         filled = [each for each in found if each.get("messages") or "draft" in each]
         if filled:
             return tuple(checks.conversation(each, time.time() if now is None else now) for each in filled)

@@ -17,7 +17,7 @@ from app.core.pictures import PictureData, read_picture
 from app.core.printable import printable
 
 _LAST_SECOND = 32_503_679_999.0
-"""The end of the year 2999: the last year whose local time every system can tell."""
+"""The end of the year 2999; later local times fail on some systems."""
 
 
 def refuse(reason: str) -> NoReturn:
@@ -58,7 +58,7 @@ def _tags(raw: Any) -> Iterator[str]:
 
 
 def _pictures(raw: Any) -> Iterator[tuple[str, PictureData]]:
-    """Yield pictures by their digests; leave out what cannot be read."""
+    """Yield pictures by digest; skip unreadable pictures."""
     for each in list_of(raw, "pictures"):
         with suppress(AppError):
             found = read_picture(b64decode(typed(each, str, "a picture is not text"), validate=True))
@@ -91,9 +91,9 @@ def _time(raw: Any, now: float) -> float:
 
 
 def document(raw: Any, what: str) -> Document:
-    """Return an object; None is an empty one."""
+    """Return an object; None counts as an empty object."""
     found: Document = typed({} if raw is None else raw, dict, f"{what} is not an object")
-    # It refuses numbers that JSON does not have.
+    # This refuses numbers that JSON does not have.
     dump(found)
     return found
 
@@ -103,13 +103,13 @@ def _id(raw: Any) -> Any:
 
 
 def list_of(raw: Any, what: str) -> list[Any]:
-    """Return a list; refuse another value."""
+    """Return a list; refuse any other value."""
     found: list[Any] = typed(raw, list, f"its {what} are not a list")
     return found
 
 
 def typed(raw: Any, kind: type | UnionType, refusal: str) -> Any:
-    """Return a value of this type; refuse another one."""
+    """Return a value of this type; refuse any other value."""
     if isinstance(raw, bool) or not isinstance(raw, kind):
         refuse(refusal)
     return raw

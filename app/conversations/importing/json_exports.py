@@ -1,4 +1,4 @@
-"""Read the JSON of Tandem and of other programs, which differ only in the names of their fields."""
+"""Read the JSON of Tandem and of other programs, which differ only in their field names."""
 
 from __future__ import annotations
 
@@ -18,19 +18,18 @@ _ROLE_NAMES = {
     **dict.fromkeys(("system", "developer"), "system"),
 }
 _LEFT_OUT = ("tool", "function", "function_call", "observation", "root", "ipython")
-"""Roles of messages that no person wrote and no model answered with."""
+"""Roles of messages that are neither prompts nor answers."""
 _MAX_SECONDS = 1e11
-"""Latest time in seconds (the year 5138); a larger number is in milliseconds."""
+"""Latest time in seconds (the year 5138); larger numbers are milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """Names of the fields in a program's export: paths with dots, and alternatives with "|".
+    """Field names of a program's export: paths with dots, and alternatives with "|".
 
     Attributes:
-        program: Its name.
-        mark: Field that its conversations have.
-        messages: List of the messages, or object with a message for each id.
+        mark: Field that identifies its conversations.
+        messages: List of messages, or object with a message for each id.
         leaf: Id of the last message of the active branch.
     """
 
@@ -91,7 +90,7 @@ def as_list(text: str) -> str:
 
 
 def read(text: str) -> list[Any]:
-    """Return the conversations in a JSON text, in the shape of Tandem's JSON and unchecked."""
+    """Return the conversations of a JSON text, in the shape of Tandem's JSON and unchecked."""
     raw = json.loads(text, parse_constant=lambda name: refuse(f"{name} is not a number"))
     if isinstance(raw, dict) and "format" in raw:
         if raw["format"] != FORMAT:
@@ -106,14 +105,14 @@ def read(text: str) -> list[Any]:
         return [found for one in items if (found := _conversation(one))["messages"]]
     if isinstance(raw, dict):
         refuse(f"its fields are those of no known program ({', '.join(list(raw)[:5]) or 'none'})")
-    # Messages alone: one conversation.
+    # A list of messages is one conversation.
     messages = [typed(one, dict, "a message is not an object") for one in list_of(raw, "messages")]
     found = _conversation({"messages": messages})
     return [found] if found["messages"] else []
 
 
 def chain(messages: Iterable[dict[str, Any]], /, **fields: Any) -> dict[str, Any]:
-    """Return a conversation in the shape of Tandem's JSON, in which each message replies to the one before."""
+    """Return a conversation in the shape of Tandem's JSON; each message replies to the previous message."""
     linked = [{**each, "id": n, "parent": n - 1 if n else None} for n, each in enumerate(messages)]
     return {**fields, "messages": linked}
 
@@ -139,7 +138,7 @@ def _shape_of(raw: Any) -> _Shape | None:
 
 
 def _at(value: Any, paths: str) -> Any:
-    """Return the value at the first of some paths where there is one; None if there is none."""
+    """Return the first value at one of these paths, if any."""
     for path in paths.split("|"):
         found = value
         for name in path.split("."):
@@ -174,7 +173,7 @@ def _conversation(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 def _versions(entries: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int | None]:
-    """Return the messages of LM Studio and the active one; versions are alternatives, and the chosen one goes on."""
+    """Return the messages of LM Studio and the active message; the conversation continues from the chosen version."""
     out: list[dict[str, Any]] = []
     parent: int | None = None
     for entry in entries:
@@ -192,7 +191,7 @@ def _versions(entries: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], int 
 
 
 def _message(entry: dict[str, Any], shape: _Shape) -> dict[str, Any] | None:
-    """Return a message in the shape of Tandem's JSON; None if it is left out."""
+    """Return a message in the shape of Tandem's JSON, or None to leave it out."""
     role = _at(entry, shape.role)
     content = next((found for path in shape.text.split("|") if (found := _at(entry, path))), _at(entry, shape.text))
     text, thoughts = _texts(content)
@@ -211,7 +210,7 @@ def _message(entry: dict[str, Any], shape: _Shape) -> dict[str, Any] | None:
 
 
 def _texts(content: Any) -> tuple[str, str]:
-    """Return the text and the reasoning of content: a string, a part, or a list of parts."""
+    """Return the text and reasoning of content: a string, a part, or a list of parts."""
     if isinstance(content, str):
         return content, ""
     if isinstance(content, list):
@@ -230,7 +229,7 @@ def _texts(content: Any) -> tuple[str, str]:
 
 
 def _seconds(value: Any) -> float | None:
-    """Return a time in seconds since 1970; None if it is none."""
+    """Return a time in seconds since 1970, if it is a time."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value / 1000 if value > _MAX_SECONDS else value
     with suppress(ValueError, TypeError):
@@ -239,7 +238,7 @@ def _seconds(value: Any) -> float | None:
 
 
 def _tree(messages: Mapping[Any, dict[str, Any] | None], parents: Mapping[Any, Any], leaf: Any) -> dict[str, Any]:
-    """Return the messages with parents before their replies; the parent of one left out takes its replies."""
+    """Return messages with parents before replies; replies to a skipped message move to its parent."""
 
     def kept(key: Any) -> Any:
         passed = set()

@@ -18,7 +18,7 @@ from app.core.printable import printable
 _CODE_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _TITLE_LINE = re.compile(r"#\s+(\S.*)$")
 _SPEAKER_HEADING = re.compile(r"(#{1,6})\s++\W*+(\w++)(?:\W*+|\s*+[(\[:\-\u2013\u2014\u00b7@|,].*)$")
-"""A heading of a known name, perhaps with a time or a model behind it."""
+"""A heading of a known name, perhaps followed by a time or a model."""
 _SPEAKER_ROLES = {
     **dict.fromkeys(("you", "user", "human", "me", "prompt", "question"), "user"),
     **dict.fromkeys(("answer", "assistant", "response", "reply", "ai", "bot", "model", "agent", "tandem"), "assistant"),
@@ -32,12 +32,12 @@ _LLM_SECTIONS: tuple[str, ...] = (
     *("## Prompt", "## Options", "## System", "## Schema", "### Tools", "### Tool results", "### Attachments"),
     *("## Reasoning", "## Response", "## Token usage"),
 )
-"""Headings in a row, in their order; an earlier one inside a later section is part of its text."""
+"""Section headings in order; the heading of an earlier section is text in a later one."""
 
 
 def read(text: str) -> list[Any]:
     """Return the conversations of a Markdown file, in the shape of Tandem's JSON and unchecked."""
-    # Only at line feeds: the rarer line ends are part of a message.
+    # Split only at line feeds: messages may contain rarer line separators.
     lines = text.replace("\r\n", "\n").split("\n")
     if any(map(MARKER.match, lines)):
         return _from_marked(lines)
@@ -75,7 +75,7 @@ def _from_marked(lines: Iterable[str]) -> list[Any]:
         elif key == "reasoning":
             message[key] = unescape_markers("\n".join(body).strip("\n"))
         else:
-            # The first line is the heading, or the end of the reasoning; an empty line stands before and after a text.
+            # Drop the heading or the end of the reasoning, and the blank lines around a text.
             text = "\n".join(body[1:]).removeprefix("\n").removesuffix("\n")
             message[key] = unescape_markers(text)
     for about, messages in found:
@@ -88,7 +88,7 @@ def _from_marked(lines: Iterable[str]) -> list[Any]:
 
 
 def _edited_title(title: Any, body: Iterable[str]) -> dict[str, Any]:
-    """Return the fields of a title that the user changed in the heading; it differs from the comment before it."""
+    """Return the fields of a title that the user edited, so that it differs from the comment."""
     heading = next((unescape_title(found[1]) for line in body if (found := _TITLE_LINE.match(line))), "").strip()
     is_same = not heading or (isinstance(title, str) and heading == (printable(title).strip() or NO_TITLE))
     return {} if is_same else {"title": heading, "named": True, "retitled": True}
@@ -141,7 +141,7 @@ def _sections(body: Iterable[str]) -> dict[str, str]:
 
 
 def _from_headings(lines: Sequence[str]) -> dict[str, Any]:
-    """Read Markdown of another program: headings that name a speaker begin a message."""
+    """Read Markdown of another program, in which headings name the speaker."""
     headings = _chosen(list(_headings(lines)))
     if all(role != "user" for _, role, _ in headings):
         refuse('no heading such as "## You" says who speaks')
@@ -171,8 +171,8 @@ def _headings(lines: Sequence[str]) -> Iterable[tuple[int, str, str]]:
 def _chosen(headings: Sequence[tuple[int, str, str]]) -> list[tuple[int, str, str]]:
     """Return the headings that name a speaker; a text may have a heading such as "## Model" too.
 
-    The user always has the first label that names one. An answer has the most frequent label for one, or the first
-    label after a prompt that has no such answer. A system prompt stands before the first prompt.
+    The first user label is the user's name. An answer has the most frequent label, or the first label after a prompt
+    without an answer. A system prompt comes before the first prompt.
     """
     user = next((label for _, role, label in headings if role == "user"), "")
     counts = Counter(label for _, role, label in headings if role == "assistant")

@@ -14,8 +14,8 @@ FORGETTING = 0.998
 
 CONFIDENCE_EDGES = (0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.88, 0.94, 0.98, 0.995)
 CONFIDENCE_PRIOR = (0.12, 0.3, 0.44, 0.55, 0.63, 0.74, 0.86, 0.93, 0.97, 0.985, 0.997)
-"""Prior acceptance by probability; a draft model of the same family is close to calibrated (measured on Qwen2.5 1.5B
-with 0.5B)."""
+"""Prior acceptance by probability; a draft model of the same family is nearly calibrated (measured on Qwen2.5 1.5B with
+0.5B)."""
 
 SUPPORT_EDGES = (1, 3, 4, 5, 7, 9, 13, 17, 25, 33, 49)
 SUPPORT_PRIOR = (0.25, 0.46, 0.57, 0.73, 0.75, 0.81, 0.87, 0.91, 0.925, 0.955, 0.977, 0.995)
@@ -23,8 +23,8 @@ SUPPORT_PRIOR = (0.25, 0.46, 0.57, 0.73, 0.75, 0.81, 0.87, 0.91, 0.925, 0.955, 0
 
 
 _FIRST_LIMIT = 8
-"""Longest draft at first. If a confident model misreads the task, its tokens are wrong together, which the probability
-of each does not show. A draft that was accepted as a whole doubles the limit; any other shortens it by a tenth."""
+"""Length limit of the first drafts. If a confident model misreads the task, all its tokens are wrong, which their
+probabilities do not show. A fully accepted draft doubles the limit; any other shortens it by a tenth."""
 _LIMIT_SHRINK_FACTOR = 0.9
 _RUN_PRIOR = (0.85, 6.0)
 _RUN_FORGETTING = 0.98
@@ -32,14 +32,14 @@ _RUN_FORGETTING = 0.98
 
 @dataclass(slots=True)
 class AcceptanceTable:
-    """Acceptance by confidence, separately for the first drafted token and later ones.
+    """Acceptance by confidence, separately for the first drafted token and later tokens.
 
     Each bin is a Beta estimate with a prior of weight `PRIOR_WEIGHT` and exponential forgetting; the bins are then
     made monotone, because more confidence never means less acceptance (pool adjacent violators).
 
     Attributes:
-        edges: Borders between the bins, increasing.
-        prior: Prior mean of each bin; one more than `edges`.
+        edges: Increasing borders between the bins.
+        prior: Prior mean of each bin; one value more than `edges`.
         counts: Accepted and seen tokens, with forgetting, by position (first, later) and bin.
     """
 
@@ -54,11 +54,11 @@ class AcceptanceTable:
         self._means = [self._monotone(position) for position in range(2)]
 
     def probability(self, confidence: float, depth: int) -> float:
-        """Return the probability that the token at `depth` (0 first) is accepted, if those before it were."""
+        """Return the probability that the token at `depth` (0 first) is accepted if all tokens before it were."""
         return self._means[depth > 0][bisect_right(self.edges, confidence)]
 
     def probabilities(self, confidences: Sequence[float], depth: int) -> list[float]:
-        """Return the `probability` of consecutive tokens, the first of which is at `depth`."""
+        """Return the `probability` of consecutive tokens, starting at `depth`."""
         edges, later = self.edges, self._means[1]
         found = [later[bisect_right(edges, confidence)] for confidence in confidences]
         if found and depth == 0:
@@ -78,8 +78,7 @@ class AcceptanceTable:
             self._means[position] = self._monotone(position)
 
     def _monotone(self, position: int) -> list[float]:
-        """Return the mean of each bin, made monotone."""
-        # Blocks of (mean, weight, number of bins); a block whose mean is below the one before is merged into it.
+        # Blocks of (mean, weight, number of bins); a block merges into the previous block if its mean is lower.
         blocks: list[tuple[float, float, int]] = []
         for (accepted, seen), prior in zip(self.counts[position], self.prior, strict=True):
             weight = seen + PRIOR_WEIGHT
@@ -103,7 +102,7 @@ def ngram_table(counts: list[list[list[float]]] | None = None) -> AcceptanceTabl
 
 
 class RunLength:
-    """Learn from the drafts of one answer how long the next one may be: at most `limit` tokens."""
+    """Learn from the drafts of an answer how long the next draft may be: at most `limit` tokens."""
 
     def __init__(self) -> None:
         self.limit = _FIRST_LIMIT
@@ -126,7 +125,7 @@ class RunLength:
         self._judged = _RUN_FORGETTING * self._judged + 1.0
 
     def observe_draft(self, n_drafted: int, judged: Sequence[bool]) -> None:
-        """Learn from a draft, and from whether its first tokens, as far as the target judges them, were right."""
+        """Learn from a draft, and from whether its first tokens were right, as far as the target judged them."""
         if len(judged) == n_drafted and all(judged):
             self.limit = min(MAX_DRAFT, max(self.limit, 2 * n_drafted))
         elif not all(judged):

@@ -9,26 +9,26 @@ from dataclasses import dataclass, field
 from app.engine.drafting_report import Speedup
 
 _RATE_FORGETTING = 0.985
-"""Per token, not per step: copied text has few steps, so its speed would count long after it ended."""
+"""Forgetting per token, not per step: copied text has few steps, so its speed would count long after it ended."""
 _RATE_PRIOR = 10.0
 _MIN_STEPS = 8
-"""Steps after which a speedup is reported."""
+"""Steps before a speedup is reported."""
 _LEAST, _MANY = 3, 32
-"""Fewest steps, if they gave at least this many tokens."""
+"""Steps and tokens that also suffice for a speedup."""
 _TIE_SHARE = 0.03
 """Speedups within this share of 1 are called break-even."""
 _RECENT_SINGLES, _RECENTLY = 16, 160
-"""Single-token steps that measure the time without drafts, and the most steps since the last one. One comes after 128
-drafts."""
+"""Single-token steps that measure the time without drafts, and the maximum age of the last such step. There is one
+after 128 drafts."""
 _STEP_NOISE = 0.06
-"""Standard deviation of a step's time, as a share, before any was seen; see `app.engine.auto.attribution`."""
+"""Relative standard deviation of a step's time before any step; see `app.engine.auto.attribution`."""
 _MIN_STANDARD_ERRORS = 2.0
 """Standard errors by which a speedup must differ from 1 for a verdict."""
 _STALL_FACTOR = 2.0
 """A step that takes more than this many times the expected time was stalled."""
 _SAME_LOAD = 1.25
-"""Largest ratio of the busiest to the calmest average stretch that counts as one steady load. Over 96 tokens the ratio
-was 1.0 on a quiet machine, 1.1 with one core busy, and at least 1.5 under a load that came and went."""
+"""Largest ratio of the busiest to the calmest average stretch that counts as steady load. Over 96 tokens the ratio
+was 1.0 on a quiet machine, 1.1 with one core busy, and at least 1.5 under an intermittent load."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,8 @@ class StepTime:
 
     Attributes:
         counted_ns: Counts for or against its draft, or as the price of a single token.
-        stalled_ns: Taken by other work, with or without a draft.
-        reading_ns: Spent by the draft model on text that it had not read.
+        stalled_ns: Lost to other programs, with or without a draft.
+        reading_ns: Spent by the draft model on unread text.
     """
 
     counted_ns: float
@@ -50,17 +50,16 @@ class StepTime:
 class AnswerSpeed:
     """Recent and total tokens and time of one answer. Times are nanoseconds by the work clock.
 
-    The cost of a step is counted in single-token steps of the same moment, so that a machine that slows down does not
-    make drafts look worse. The speedup uses the single-token steps of this answer: their time over the predicted time
-    corrects every other prediction.
+    The cost of a step is relative to recent single-token steps, so that a machine that slows down does not make drafts
+    look worse. The speedup uses the single-token steps of this answer: their time over the predicted time corrects
+    every other prediction.
 
     A step that takes much longer than expected says nothing about drafting: another program started, or weights are
     read from disk again. Single tokens follow until one takes the usual time (`is_stalled`).
 
     Attributes:
-        is_stalled: Whether the machine stalled in the last step, so that the next one is a single token.
-        n_steps: Steps so far.
-        slowdown: Time of a single token over the predicted one, as other steps suggest.
+        is_stalled: Whether the machine stalled in the last step, so that the next step is a single token.
+        slowdown: Time of a single token over its prediction, as other steps suggest.
     """
 
     is_stalled: bool = False
@@ -85,19 +84,18 @@ class AnswerSpeed:
         return max(1.0, (self._tokens + _RATE_PRIOR) / (self._steps + _RATE_PRIOR)) / single_ns
 
     def add_undrafted(self, ns: int) -> None:
-        """Add the time of a part of the answer that was generated without drafts."""
+        """Add the time of text generated without drafts."""
         self._spent_ns += ns
         self._single_ns += ns
 
     def add_preparation(self, ns: int) -> None:
-        """Add the time that the draft sources took to prepare for a text."""
+        """Add the time in which the draft sources prepared for a text."""
         self._spent_ns += ns
 
     def split(self, total_ns: float, reading_ns: float, expected_ns: float, *, drafted: bool) -> StepTime:
         """Return the time of a step by cause, with stalls of the machine apart from the time of a draft.
 
-        The draft model spent `reading_ns` of it on text that it had not read; the rest was expected to take
-        `expected_ns`.
+        The draft model spent `reading_ns` on unread text; the rest was expected to take `expected_ns`.
         """
         measured = total_ns - reading_ns
         usual = min(measured, _STALL_FACTOR * expected_ns)
@@ -118,9 +116,9 @@ class AnswerSpeed:
     ) -> None:
         """Add a step.
 
-        `price_ns` and `predicted_ns` are the predicted times of a single token, the first with what this step taught.
-        `single_ns` is the time of the batch; None unless it had a single token. `stretch` is the wall time of the step
-        over its time by the work clock.
+        `price_ns` and `predicted_ns` are predicted times of a single token, after and before learning from this step.
+        `single_ns` is the time of a single-token batch, else None. `stretch` is the wall time of the step over its time
+        by the work clock.
         """
         kept = _RATE_FORGETTING**n_tokens
         self._tokens = kept * self._tokens + n_tokens
@@ -132,7 +130,7 @@ class AnswerSpeed:
         else:
             self._single_ns += step.counted_ns
         if single_ns is not None:
-            # A stall in one step says nothing about the others.
+            # A stall in one step says nothing about the other steps.
             self._singles.append((self.n_steps, min(single_ns, _STALL_FACTOR * predicted_ns), predicted_ns))
         self.n_steps += 1
         self._n_tokens += n_tokens
@@ -143,24 +141,24 @@ class AnswerSpeed:
 
     @property
     def speedup(self) -> Speedup | None:
-        """Return the speedup so far; None with no drafts or too few."""
+        """Return the speedup so far; None after too few drafts."""
         enough = self.n_steps >= _MIN_STEPS or (self.n_steps >= _LEAST and self._n_tokens >= _MANY)
         if not enough or not self._predicted_ns:
             return None
         singles = self._singles
         known, taken = sum(ns for _, _, ns in singles), sum(ns for _, ns, _ in singles)
         usual = known / len(singles) if singles else 1.0
-        # `slowdown` counts as one more single-token step.
+        # `slowdown` counts as another single-token step.
         predicted_ns = self._predicted_ns * (taken + self.slowdown * usual) / (known + usual)
         ratio = (self._single_ns + predicted_ns) / self._spent_ns
-        # The time without drafts was measured if it was recent, and under a steady load.
+        # The time without drafts counts as measured if it is recent and the load is steady.
         is_recent = bool(singles) and self.n_steps - singles[-1][0] <= _RECENTLY
         if not is_recent or not 0.0 < self._busiest <= _SAME_LOAD * self._calmest:
             return Speedup(ratio)
         return Speedup(ratio, True, self._verdict(ratio, predicted_ns / self._spent_ns))
 
     def _verdict(self, ratio: float, predicted: float) -> str:
-        """Return "winning", "losing" or "break-even"; "" within the noise of the single-token steps behind it."""
+        """Return "winning", "losing" or "break-even"; "" within the noise of the single-token steps."""
         if abs(ratio - 1.0) <= _TIE_SHARE:
             return "break-even"
         shares = [ns / known for _, ns, known in self._singles]

@@ -15,11 +15,10 @@ from app.engine.types import NO_DRAFT, Draft
 
 @dataclass(slots=True)
 class PendingDraft:
-    """The draft of one step under construction.
+    """A draft under construction.
 
     Attributes:
-        draft: The tokens so far.
-        products: For each token, the probability that it and all before it are accepted.
+        products: For each token, the probability that it and all earlier tokens are accepted.
         ends: Whether the last token ends the answer.
     """
 
@@ -31,7 +30,7 @@ class PendingDraft:
     def gains(self) -> list[float]:
         """Return the expected tokens of each position.
 
-        An end token gives none, because the target can choose it after the position before. It can only pad a batch.
+        An end token adds none, because the target can choose it after the previous position. It can only pad a batch.
         """
         return [*self.products[:-1], 0.0] if self.ends else self.products
 
@@ -52,15 +51,15 @@ class PendingDraft:
 
 @dataclass(slots=True)
 class Attempt:
-    """One step of automatic drafting.
+    """A step of automatic drafting.
 
     Attributes:
-        proposal: The draft, and what was drafted but not submitted.
-        found: The drafts of the free sources, which are judged also if they were not submitted.
-        source: The source of the draft; None before one has drafted.
-        used_model: Whether the draft model took part.
-        n_drafted: Tokens that it drafted.
-        catch_up_ns: Nanoseconds that it spent on text it had not read.
+        proposal: The draft, and tokens that were drafted but not submitted.
+        found: The drafts of the free sources; they are judged even if they were not submitted.
+        source: The source of the draft, if any.
+        used_model: Whether the draft model was used.
+        n_drafted: Tokens drafted by the draft model.
+        catch_up_ns: Time that the draft model spent on unread text.
         expected: Expected gain of the step over a single token, in tokens.
         batch_size: Tokens of the target's batch, once it has run.
         has_failed: Whether the draft model failed.

@@ -1,8 +1,8 @@
 """Attribute an unexpected batch time to the machine's speed, its steepness, or the cost of the context.
 
-A Kalman filter separates them over time; in one batch they look alike. The speed wanders and affects all batch sizes
-alike. The steepness affects all but a single token. The cost of a cached token is constant, and counts more with a
-longer context and a larger batch.
+A Kalman filter separates them over time; in a single batch they look alike. The speed drifts and affects all batch
+sizes equally. The steepness affects all batches of several tokens. The cost of a cached token is constant, and counts
+more with a longer context and a larger batch.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from app.engine.auto.cost_profile import CONTEXT_BATCH_SIZES
 
 _NOISE = 0.06
-"""Standard deviation of a batch's time, as a share. This and the next two values are chosen, not measured."""
+"""Relative standard deviation of a batch's time. This and the next two values are chosen, not measured."""
 LARGE_RESIDUAL = math.log(1.25)
 """Smallest residual that is more than noise."""
 _SPEED_DRIFT = 0.0134
@@ -21,18 +21,19 @@ _SPEED_DRIFT = 0.0134
 _UNSEEN_DEVIATION = 0.19
 """Uncertainty of a batch size seen once; it shrinks with the square root of the number of observations."""
 _STEEPNESS_DEVIATION = 0.25
-"""Standard deviation of the steepness. In ten measurements on a shared machine, four tokens cost 1.3 to 1.8 times one.
-A single token is limited by memory, further ones by arithmetic, and other programs use more of the one or the other."""
+"""Standard deviation of the steepness. In ten measurements on a shared machine, four tokens cost 1.3 to 1.8 times a
+single token. A single token is limited by memory bandwidth, further tokens by arithmetic; other programs use both
+unequally."""
 _STEEPNESS_DRIFT = 0.02
 """Standard deviation of the steepness from one batch to the next; chosen."""
 STEEPNESS_RETURN = math.sqrt(1.0 - (_STEEPNESS_DRIFT / _STEEPNESS_DEVIATION) ** 2)
 """Factor by which the steepness's logarithm shrinks per batch; a lasting difference belongs to the batch sizes."""
 _COMMON, _PER_TOKEN, _OWN = 5e-5, 2e-4, 0.5
-"""Uncertainty of the cost of a cached token at first, as a share of a single token's time: the part common to a batch,
-the part per token, and the share by which one batch size may differ. Measured per token on 2 cores: 3.6e-4 for 135
+"""Initial uncertainty of the cost of a cached token, as a share of a single token's time: the part common to a batch,
+the part per token, and the relative difference between batch sizes. Measured per token on 2 cores: 3.6e-4 for 135
 million parameters, 1.9e-4 (Q4_0) and 7e-5 (bf16) for 1.5 billion; GPUs need less."""
 _ASSUMED_CACHED_TOKEN_COST = 1e-4
-"""Assumed cost of a cached token, as a share of a single token's time; a CPU's. It is measured on a GPU."""
+"""Assumed cost of a cached token on a CPU, as a share of a single token's time. GPUs are measured."""
 _KNOWN_DEVIATION = 0.3
 """Relative uncertainty below which the cost of a cached token counts as known."""
 _MIN_COST_SHARE = 1e-6
@@ -80,7 +81,7 @@ class Attribution:
         )
 
     def add_speed_variance(self, residual: float) -> None:
-        """Allow the speed to have changed at once by as much as a residual."""
+        """Allow the speed to have changed suddenly by as much as a residual."""
         covariance = self._covariance
         covariance[_SPEED][_SPEED] += residual**2
         covariance[_STEEP][_STEEP] = min(_STEEPNESS_DEVIATION**2, covariance[_STEEP][_STEEP] + residual**2)
@@ -89,12 +90,12 @@ class Attribution:
         """Update the covariance with one batch and return the Kalman gains.
 
         Args:
-            residual: The logarithm of measured over expected time. A large one may be a disturbance, so it counts as a
-                less exact measurement.
-            further: The share of the batch's time that tokens after the first take.
-            context: For each of `CONTEXT_BATCH_SIZES`, the share by which the batch gets longer if a cached token costs
+            residual: The logarithm of measured over expected time. A large residual may be a disturbance, so it counts
+                as a less exact measurement.
+            further: The share of the batch's time after the first token.
+            context: For each of `CONTEXT_BATCH_SIZES`, the share by which the batch slows down if a cached token costs
                 one nanosecond more.
-            n_seen: How often this batch size was seen before; None for one whose cost is not in doubt.
+            n_seen: How often this batch size was seen before; None if its cost is certain.
 
         Returns:
             Gains, to be multiplied by the residual: for the logarithms of speed and steepness, and for the nanoseconds
@@ -107,7 +108,7 @@ class Attribution:
         covariance[_SPEED][_SPEED] += _SPEED_DRIFT**2
         covariance[_STEEP][_STEEP] += _STEEPNESS_DRIFT**2
         small, middle, large = context
-        # Unrolled, here and below: loops over five took a fifth of the drafting overhead.
+        # Unrolled, like the loops below: loops over five took a fifth of the drafting overhead.
         moved = [a + b * further + c * small + d * middle + e * large for a, b, c, d, e in covariance]
         at_speed, at_steep, at_small, at_middle, at_large = moved
         noise = _NOISE if n_seen is None else max(_NOISE, _UNSEEN_DEVIATION / math.sqrt(1 + n_seen))

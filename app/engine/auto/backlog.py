@@ -1,4 +1,4 @@
-"""Track the text that the draft model has not read, and decide when reading it is worth the time."""
+"""Track the text that the draft model has not read, and decide when to read it."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from app.engine.draft_source import DraftSource
 from app.engine.interfaces import AnswerStart, Cancelled, Clock, StepResult
 
 _USUAL_ANSWER = 256
-"""Expected tokens of an answer; a longer one is expected to double."""
+"""Expected length of an answer in tokens; a longer answer is expected to double."""
 _READING_SHARE = 0.47
 """Reading may take this share of the time that drafts are likely to save."""
 _SAME_TEXT = 0.75
-"""A prompt that shares at least this part with the one before continues the same conversation or document."""
+"""A prompt that shares at least this much with the previous prompt continues the same conversation or document."""
 _ALWAYS_READ_TOKENS = 2.0
-"""Text is always read if that takes no longer than this many single tokens."""
+"""Text is always read if that takes at most this many single tokens."""
 _CHUNK_STEPS = 4.0
-"""Time of one piece of reading during an answer, in single tokens."""
+"""Time to read one piece of text during an answer, in single tokens."""
 _SMALLEST_CHUNK = 32
 
 
 class Backlog:
-    """The unread text of the draft model in one answer.
+    """The draft model's unread text in one answer.
 
     Attributes:
-        unread: Tokens of a long text that are read in pieces; 0 if drafting can begin at once.
+        unread: Tokens of a long text that is read in pieces; 0 if drafting can begin immediately.
     """
 
     def __init__(self, statistics: PairStatistics, drafter: DraftSource | None, clock: Clock) -> None:
@@ -54,14 +54,14 @@ class Backlog:
 
     @property
     def is_worth_reading(self) -> bool:
-        """Return whether drafts are likely to save more than reading costs, or reading costs next to nothing."""
+        """Return whether drafts are likely to save more than reading costs, or reading costs almost nothing."""
         remaining = min(self._max_tokens - self._n_tokens, max(_USUAL_ANSWER, self._n_tokens))
-        # A document gets several questions, so as many tokens are expected as were already answered without drafts.
+        # Documents usually get several questions: expect as many tokens as were answered without drafts so far.
         likely = _READING_SHARE * self._gain * max(remaining, self._statistics.n_undrafted)
         return self.unread / self._tokens_per_step(self._n_past) <= max(_ALWAYS_READ_TOKENS, likely)
 
     def read_all(self, sequence: Sequence[int], cancelled: Cancelled) -> Iterator[int]:
-        """Read the prompt before the answer goes on. Yields the tokens that are done after each chunk."""
+        """Read the prompt before the answer continues; yield the tokens read after each chunk."""
         if self._drafter is not None:
             unread, self.unread = self.unread, 0
             self._statistics.n_undrafted = 0
@@ -85,7 +85,7 @@ class Backlog:
             self._n_missed = 0
 
     def catch_up(self, sequence: Sequence[int]) -> None:
-        """Read the few missing tokens before a draft."""
+        """Read the last missing tokens before a draft."""
         if self._drafter is not None:
             started = self._clock()
             self._drafter.catch_up(sequence)
@@ -93,7 +93,7 @@ class Backlog:
             self._n_missed = 0
 
     def observe(self, result: StepResult, *, used_model: bool) -> None:
-        """Count the tokens of a step; if the draft model took no part, it must read them later."""
+        """Count the tokens of a step; the draft model must read them later if it was not used."""
         n = len(result.tokens)
         self._n_tokens += n
         self._n_past = result.n_past + n

@@ -1,4 +1,4 @@
-"""Time batches to measure a pair, so that a short disturbance does not decide."""
+"""Time batches to measure a pair, and keep short disturbances from deciding."""
 
 from __future__ import annotations
 
@@ -13,51 +13,49 @@ from app.engine.draft_source import DraftSource
 from app.engine.interfaces import Cancelled, Clock, Verdict
 
 DRAFT_MODEL = 0
-"""Stands for a single token of the draft model among the batch sizes of the target."""
+"""Stands for a single token of the draft model among the target's batch sizes."""
 _COMFORT = 0.25
-"""Share of the budget for one sample; batches of a slower one run once."""
+"""Share of the budget above which a sample is slow; its batches run only once."""
 _CONTEXT_TOKENS = 512
-"""Cached tokens over which the cost of context is measured."""
+"""Cached tokens over which the cost of the context is measured."""
 _AGREEMENT_FACTOR = 1.1
-"""Two samples that differ by a larger factor are followed by a third."""
+"""If two samples differ by a larger factor, a third follows."""
 _SHORT_PROMPT_SHARE = 0.02
-"""A draft model that reads a prompt in less than this share of the budget also reads one twice as long: a GPU reads 64
-tokens as fast as one, so a short prompt says nothing about thousands of tokens."""
+"""A draft model that reads a prompt in less than this share of the budget also reads a prompt twice as long: a GPU
+reads 64 tokens as fast as one, so a short prompt says nothing about thousands of tokens."""
 _SLOWED_FACTOR = 1.5
-"""A single token that takes this many times the usual one was slowed down."""
+"""A single token that takes this many times the usual time was slowed down."""
 _MAX_SAMPLES = 3
-"""Samples after which a size is not timed again because they disagree."""
+"""Samples of a size after which disagreement causes no further sample."""
 _WARM_SHARE = 0.9
-"""A batch is warm once it takes at least this share of the fastest run before."""
+"""A batch is warm once it takes at least this share of the fastest earlier run."""
 _WARM_UPS = 5
 _CONTEXT_REPEATS = 3
 _HEAD_PROMPT, _HEAD_DRAFT = 16, 4
-"""Length of the prompt and of the draft with which draft layers are timed, in tokens."""
+"""Length of the prompt and of the draft for timing draft layers, in tokens."""
 _LEAST_TOKEN = 1e-3
-"""Least cost of a further token of a block, as a share of the first; a cost of 0 would mean a free draft."""
+"""Lowest cost of a further token of a block, as a share of the first; zero would mean a free draft."""
 _AT_ONCE = 2.0
-"""A draft that takes less than this many times a one-token draft is a block, computed in one pass."""
+"""A longer draft that takes less than this many times a one-token draft is a block, computed in one pass."""
 _STEADY, _GROWTH_SHARE = 0.02, 0.25
-"""Largest difference of single tokens before and after the context is measured: a share of a single token plus a share
-of the time that the context adds to it. The result is extrapolated to much longer contexts, and so is any error."""
+"""Largest difference between single tokens before and after the context is measured: a share of a single token plus a
+share of the time that the context adds. The result is extrapolated to much longer contexts, and so is any error."""
 
 
 class BatchTimer:
     """Time batches on an empty cache, relative to single tokens of the same moment.
 
     The speed of a shared machine changes within a second by more than the steps of the curve. A sample is the time of a
-    batch and of a single token right before it. Each runs twice, and the faster run counts: the first one includes the
-    change of size. A sample with a slowed single token, beside which a batch seems to cost nothing, counts only if its
+    batch and of a single token right before it. Both run twice, and the faster run counts: the first run includes the
+    change of size. If a single token was slowed down, its batch seems to cost nothing; such a sample counts only if its
     size has no other.
 
-    Methods that run a batch raise `Interrupted` once cancelled.
+    Methods that run a batch raise `Interrupted` after a cancellation.
 
     Attributes:
-        target: The target's cache.
-        draft: The draft model's cache; None without one.
+        draft: The draft model's cache, if any.
         clock: Measures the batches.
-        budget_ns: Nanoseconds for everything, once the weights are in memory.
-        cancelled: Checked before each batch.
+        budget_ns: Time for everything, once the weights are in memory.
     """
 
     def __init__(
@@ -74,12 +72,12 @@ class BatchTimer:
         """Nanoseconds of the single token and of the batch in each sample, by batch size."""
 
     def time(self, cache: TokenCache, size: int, n_outputs: int | None = None) -> float:
-        """Return the nanoseconds of one batch, with logits for each token unless `n_outputs` is given."""
+        """Return the nanoseconds of a batch, with logits for each token unless `n_outputs` is given."""
         cache.rollback(0)
         return self._time_over(cache, size, size if n_outputs is None else n_outputs)
 
     def _time_over(self, cache: TokenCache, size: int, n_outputs: int) -> float:
-        """Return the nanoseconds of one batch over the cached tokens."""
+        """Return the nanoseconds of a batch over the cached tokens."""
         if self.cancelled():
             raise Interrupted
         before = self.clock()
@@ -92,7 +90,7 @@ class BatchTimer:
     def warm_up(self, cache: TokenCache, share: float) -> Generator[float, None, None]:
         """Run single tokens until they get no faster. Yields the finished `share` of the measurement.
 
-        The first ones read the weights from disk.
+        The first tokens read the weights from disk.
         """
         least = math.inf
         for _ in range(_WARM_UPS):
@@ -124,18 +122,18 @@ class BatchTimer:
 
     @property
     def single_ns(self) -> float:
-        """Return the usual nanoseconds of a single token that nothing slowed down."""
+        """Return the usual nanoseconds of a single token without disturbance."""
         return statistics.median(ns for ns in self._singles if not self._is_slowed(ns))
 
     def _is_slowed(self, single_ns: float) -> bool:
         return single_ns > _SLOWED_FACTOR * min(self._singles)
 
     def is_measured(self, size: int) -> bool:
-        """Return whether a size has a sample whose single token was not slowed down."""
+        """Return whether a size has a sample without disturbance."""
         return any(not self._is_slowed(single_ns) for single_ns, _ in self._samples.get(size, ()))
 
     def _shares(self, size: int) -> list[float]:
-        """Return the cost of a batch size in each sample that counts, in single tokens."""
+        """Return the cost of a batch size in each valid sample, in single tokens."""
         samples = self._samples[size]
         certain = [sample for sample in samples if not self._is_slowed(sample[0])]
         return [batch_ns / single_ns for single_ns, batch_ns in certain or samples]
@@ -150,7 +148,7 @@ class BatchTimer:
         return bool(shares) and (len(shares) >= _MAX_SAMPLES or max(shares) <= _AGREEMENT_FACTOR * min(shares))
 
     def affordable_runs(self, size: int, left_ns: float) -> int:
-        """Return how often to run each batch of a sample in the time that is left: twice, once, or never."""
+        """Return how often to run each batch of a sample in the remaining time: twice, once, or never."""
         known = {1: 1.0} | self.costs()
         draft = known.pop(DRAFT_MODEL, 0.0)
         cost = draft if size == DRAFT_MODEL else expand(known, size)[size]
@@ -164,7 +162,7 @@ class BatchTimer:
         length = len(self._text)
         prompt_ns = self.time(draft, length, 1)
         if prompt_ns < _COMFORT * self.budget_ns:
-            # The first one may have set up its kernels.
+            # The first prompt may have set up the kernels.
             prompt_ns = min(prompt_ns, self.time(draft, length, 1))
         per_token = prompt_ns / length
         while 2 * prompt_ns < _SHORT_PROMPT_SHARE * self.budget_ns and 2 * length <= min(draft.n_batch, draft.n_ctx):
@@ -199,14 +197,14 @@ class BatchTimer:
         return (self.clock() - before) * limit / max(1, len(draft))
 
     def fill_ns(self) -> float:
-        """Return the nanoseconds to fill the cache far enough to measure the cost of context."""
+        """Return the nanoseconds to fill the cache for measuring the cost of the context."""
         largest = max(1, *self._samples)
         return _CONTEXT_TOKENS * self._singles[-1] * self.costs().get(largest, 1.0) / largest
 
     def context_costs(self) -> dict[int, float]:
         """Measure the cost of a cached token at each of `CONTEXT_BATCH_SIZES` over a long context.
 
-        It is empty if the context is too short, the speed changed meanwhile, or a batch cannot be rolled back.
+        The result is empty if the context is too short, the speed changed meanwhile, or a batch cannot be rolled back.
         """
         target, text = self.target, self._text
         if target.n_rollback < target.n_ctx:
@@ -219,7 +217,7 @@ class BatchTimer:
         length = len(target)
         if not length or len(known) < 2:
             return {}
-        # A single token comes first and last, so that a change of speed in between shows.
+        # Single tokens at both ends reveal a change of speed in between.
         over = {size: self._shortest(length, size) for size in known}
         over_again, after = self._shortest(length, 1), self._shortest(0, 1)
         single_ns = (before + after) / 2
@@ -231,7 +229,7 @@ class BatchTimer:
         return {size: line[size] for size in CONTEXT_BATCH_SIZES}
 
     def _shortest(self, length: int, size: int) -> float:
-        """Return the shortest of several batches over the first cached tokens, in nanoseconds."""
+        """Return the shortest time of several batches over the first cached tokens, in nanoseconds."""
         least = math.inf
         for _ in range(_CONTEXT_REPEATS):
             self.target.rollback(length)

@@ -11,7 +11,7 @@ from app.engine.types import MAX_DRAFT
 MAX_BATCH = MAX_DRAFT + 1
 """Largest batch of a step: the longest draft and the token before it."""
 CONTEXT_BATCH_SIZES = (1, 8, MAX_DRAFT)
-"""Batch sizes at which the cost of a cached token is kept; others are interpolated. CPUs attend token by token, GPUs
+"""Batch sizes at which the cost of a cached token is stored; others are interpolated. CPUs attend token by token, GPUs
 read the cache once per batch, and both use other kernels for large batches."""
 
 
@@ -20,12 +20,12 @@ class CostProfile:
     """The measured costs of a pair, as stored on disk. All times in nanoseconds.
 
     Attributes:
-        batch_ns: Time of a target batch by its size, with an empty cache; size 1 is required.
+        batch_ns: Time of a target batch by size, with an empty cache; size 1 is required.
         draft_ns: Time of one drafted token.
         context_ns: Time that each cached token adds to a batch, by `CONTEXT_BATCH_SIZES`; empty if unknown.
         draft_prompt_ns: Time of one prompt token in the draft model.
-        draft_start_ns: Fixed time per draft, added to that of its tokens; nearly all of the time of a DFlash block.
-        max_batch: Largest batch of a step: the target must be able to roll back the draft in it.
+        draft_start_ns: Fixed time per draft, in addition to its tokens; nearly all of the time of a DFlash block.
+        max_batch: Largest batch of a step: the target must be able to roll back its draft.
     """
 
     batch_ns: dict[int, float]
@@ -39,7 +39,7 @@ class CostProfile:
 def expand(costs: Mapping[int, float], n: int) -> list[float]:
     """Return the costs of all batch sizes from 1 to n, interpolated linearly; index 0 is unused.
 
-    The cost of size 1 is required. Beyond the largest measured size, each token adds the mean cost of a token up to
+    The cost of size 1 is required. Beyond the largest measured size, each token adds the mean cost per token up to
     there.
     """
     known = sorted(costs)

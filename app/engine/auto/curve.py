@@ -24,8 +24,8 @@ from app.engine.types import MAX_DRAFT
 _SINGLE_CLIP = 1.25
 """Largest factor between the known time of a single token and a median that may change it."""
 _SHIFT_STEPS = 3
-"""Consecutive single-token steps, all off by more than noise in one direction, that are a new speed of the machine.
-It is adopted at once; otherwise drafts would be judged by old times."""
+"""Number of consecutive single-token steps, all off by more than noise in the same direction, that prove a new speed.
+It is adopted immediately; otherwise drafts would be judged by old times."""
 _TOO_FAST = 0.6
 """A batch that takes less than this share of a single token's time shows that the machine is faster than assumed."""
 _BATCH_GAIN = 0.03
@@ -33,14 +33,14 @@ _DRAFT_GAIN = 0.1
 _READING_CLIP = 3.0
 _SMOOTHING_WINDOW = 5
 _FEWEST_BATCHES = 2
-"""Batches after which a batch size that was only interpolated counts as measured."""
+"""Batches after which an interpolated batch size counts as measured."""
 _NOTICEABLE_CHANGE_SHARE = 0.005
-"""A smaller change does not rebuild the table, which takes longer than the rest of a step."""
+"""Smaller changes do not rebuild the table, which takes longer than the rest of a step."""
 
 
 @dataclass(slots=True)
 class CostModel:
-    """Predict the cost of a batch from the measured costs, and learn from each one; the module has the terms."""
+    """Predicts the cost of a batch from measured costs, and learns from each batch; see the module for the terms."""
 
     profile: CostProfile
     scale: float = 1.0
@@ -52,7 +52,7 @@ class CostModel:
     """Unscaled cost of every batch size with an empty cache."""
     _context: list[float] = field(default_factory=list)
     _line: list[float] = field(default_factory=list)
-    """The same over `_line_n_past` cached tokens; -1 if it must be computed again."""
+    """Unscaled costs over `_line_n_past` cached tokens, or -1 if they must be recomputed."""
     _line_n_past: int = -1
     _last_share: float = 1.0
     _attribution: Attribution = field(init=False)
@@ -67,7 +67,7 @@ class CostModel:
         self._rebuild()
 
     def use_threads(self, n_threads: int) -> None:
-        """Switch to the last scale and steepness for this thread count."""
+        """Switch to the last scale and steepness with this thread count."""
         if n_threads != self._n_threads:
             self._factors[self._n_threads] = self.scale, self.steepness
             self.scale, self.steepness = self._factors.get(n_threads, (self.scale, self.steepness))
@@ -80,8 +80,8 @@ class CostModel:
         return self.scale * (self._steepened(self._table[batch_size]) + self._context_ns(batch_size, n_past))
 
     def batches_ns(self, largest: int, n_past: int, smallest: int = 0) -> list[float]:
-        """Return `target_ns` of each batch size from `smallest` to `largest`; that of size 0 is meaningless."""
-        # The unscaled costs are cached until something is learned.
+        """Return `target_ns` of each batch size from `smallest` to `largest`; the value for size 0 is meaningless."""
+        # The unscaled costs are cached until the model learns something.
         if n_past != self._line_n_past:
             self._line, self._line_n_past = [], n_past
         line = self._line
@@ -91,11 +91,11 @@ class CostModel:
         return [scale * ns for ns in line[smallest : largest + 1]]
 
     def draft_ns(self, n_past: int) -> float:
-        """Return the expected time of a drafted token; context slows it by the same factor as a single token."""
+        """Return the expected time of a drafted token; the context slows it by the same factor as a single token."""
         return self.scale * self.profile.draft_ns * (1.0 + self._context_ns(1, n_past) / self._table[1])
 
     def draft_start_ns(self, n_past: int) -> float:
-        """Return the expected fixed time per draft in nanoseconds, without that of its tokens."""
+        """Return the expected fixed time per draft in nanoseconds, without its tokens."""
         start_ns = self.profile.draft_start_ns
         return self.scale * start_ns * (1.0 + self._context_ns(1, n_past) / self._table[1]) if start_ns else 0.0
 
@@ -134,7 +134,7 @@ class CostModel:
             batch_ns = self.profile.batch_ns
             known = batch_ns.get(batch_size, self._table[batch_size])
             gain = _BATCH_GAIN if batch_size in batch_ns else 1.0
-            # One of two may have been disturbed, so the present estimate decides.
+            # With two values, one may be disturbed, so the present estimate decides.
             usual = statistics.median(recent if len(recent) > 2 else [*recent, known])
             if batch_size == 1:
                 usual = max(known / _SINGLE_CLIP, min(_SINGLE_CLIP * known, usual))
@@ -158,7 +158,7 @@ class CostModel:
             self._context[i] = max(0.0, self._context[i] + gain * residual)
 
     def _speed_shift(self, residual: float) -> float:
-        """Return the change of the machine's speed as the logarithm of a factor; 0 without one."""
+        """Return the change of the machine's speed as the logarithm of a factor; 0 if it did not change."""
         residuals = self._residuals
         residuals.append(residual)
         is_noise = min(residuals) <= LARGE_RESIDUAL and max(residuals) >= -LARGE_RESIDUAL
@@ -166,14 +166,14 @@ class CostModel:
             return 0.0
         smallest = min(residuals, key=abs)
         residuals.clear()
-        # These were measured at an unknown speed.
+        # The speed at these measurements is unknown.
         self._recent.clear()
         return smallest
 
     def _accept_faster_speed(self, n_past: int, ns: float) -> None:
         """Adopt a higher speed if batches take much less time than a single token should.
 
-        Two batches in a row must agree, because one measured time may be too short: a clock can stop while the machine
+        Two consecutive batches must agree, because one time may be too short: a clock can stop while the machine
         sleeps.
         """
         share = ns / self.target_ns(1, n_past)
@@ -202,7 +202,8 @@ class CostModel:
     def observe_reading(self, n_tokens: int, ns: float) -> None:
         """Learn from the time of `n_tokens` prompt tokens that the draft model read at once.
 
-        The first takes as long as a drafted one. If that is most of the time, the prompt is too short to learn from.
+        The first token takes as long as a drafted token. If that is most of the time, the prompt is too short to learn
+        from.
         """
         if n_tokens < FEWEST_READ or 2.0 * self.scale * self.profile.draft_ns > ns:
             return

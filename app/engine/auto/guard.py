@@ -1,9 +1,9 @@
-"""Guards that keep drafting from costing more than it gains.
+"""Guards that limit the cost of drafting.
 
 1. `Trial`: a statistical test turns the draft model off, and short probes turn it on again.
 2. `Ledger`: a limit on what drafting may lose over any stretch of an answer.
 
-`impossibility` in `app.engine.auto.rule` rules out drafting before anything is tried. `AnswerSpeed.split` keeps a busy
+`impossibility` in `app.engine.auto.rule` rules out drafting before the first draft. `AnswerSpeed.split` keeps a busy
 machine from counting against drafts.
 """
 
@@ -20,8 +20,8 @@ class Trial:
     The advantage of a step is (tokens - rate * cost) - (1 - rate * single token's cost): its gain over a single token,
     in tokens. Mean and variance are exponential averages with factor `FORGETTING`. The model is turned off when the
     mean is `Z` standard errors below zero, after at least `PATIENCE` steps that lost `STAKE` tokens together. After
-    `FIRST_GAP` tokens a probe uses it again, until the probe has gained anything or lost `STAKE`. Each lost probe
-    doubles the gap.
+    `FIRST_GAP` tokens a probe uses it again, until the probe gains anything or loses `STAKE`. Each lost probe doubles
+    the gap.
     """
 
     FORGETTING = 0.8
@@ -40,16 +40,16 @@ class Trial:
     waited: int = 0
 
     def begin(self) -> None:
-        """Start an answer; the last decision was about another text, so a probe comes at once."""
+        """Start an answer; the last decision was about another text, so a probe comes immediately."""
         self._reset()
         self.gap, self.waited = self.FIRST_GAP, self.FIRST_GAP
 
     def allows_step(self) -> bool:
-        """Return whether the draft model may take part in the next step."""
+        """Return whether the next step may use the draft model."""
         return self.on or self.waited >= self.gap
 
     def observe_undrafted(self, n_tokens: int) -> None:
-        """Count tokens that were emitted without the draft model."""
+        """Count tokens emitted without the draft model."""
         if not self.on:
             self.waited += n_tokens
 
@@ -98,14 +98,14 @@ class Ledger:
     CAP = 10.0
     START = 5.0
     REFILL = 1.0
-    """Smallest amount that a new answer adds to the balance left, up to `START`; a draft model that is confident and
-    wrong costs it in each answer."""
+    """Smallest amount added to the remaining balance by a new answer, up to `START`; a draft model that is confident
+    and wrong costs it in each answer."""
     ESTIMATED = 2.0
-    """Balance with which a pair begins whose costs are only estimated; its first answer adds `REFILL`."""
+    """Initial balance of a pair whose costs are only estimated; its first answer adds `REFILL`."""
     INTEREST = 0.01
     PROBE = 1.0
     RESERVE = 2.0
-    """Balance kept for n-gram drafts, which cost nothing to make, after the draft model has used up the rest."""
+    """Balance reserved for n-gram drafts, which cost nothing to make, after the draft model has used up the rest."""
     WEALTH = 1.0
     LEAST_WEALTH = 0.5
     """Tokens that n-gram drafts may lose, at first and after losses. In 120 replays without a draft model, twice as
@@ -113,10 +113,10 @@ class Ledger:
 
     balance: float = START
     blocked: bool = False
-    """Whether the draft model takes no part."""
+    """Whether the ledger excludes the draft model."""
 
     def begin(self) -> None:
-        """Start an answer; gains of the last one cannot be lost in this one."""
+        """Start an answer; it cannot lose the gains of the previous answer."""
         self.balance, self.blocked = min(self.START, max(0.0, self.balance) + self.REFILL), False
 
     @property
@@ -130,7 +130,6 @@ class Ledger:
         return max(self.LEAST_WEALTH, self.WEALTH + self.balance - self.START)
 
     def observe(self, tokens: int, cost_ns: float, single_ns: float, *, drafted: bool) -> None:
-        """Add one step."""
         change = tokens - cost_ns / single_ns if drafted else self.INTEREST * tokens
         self.balance = min(self.CAP, self.balance + change)
         if self.balance <= 0:

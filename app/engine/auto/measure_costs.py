@@ -14,52 +14,50 @@ from app.engine.interfaces import Cancelled, Clock
 from app.engine.types import MAX_DRAFT
 
 QUICK_ORDER = (1, 2, 4, 8, 16, 32, 3, 6, 12, 5, 7, 9, 24, 17, 48, 33, MAX_DRAFT)
-"""Batch sizes to measure, most important first: the small ones, and both sides of known steps of kernels."""
+"""Batch sizes to measure, most important first: small sizes, and both sides of known kernel steps."""
 _OUTLINE = (DRAFT_MODEL, 2, 4, 8, 16, 32)
-"""Batch sizes measured once before any is measured again. The costs of larger ones, which n-gram drafts need, are
-extrapolated from the largest."""
+"""Batch sizes measured once before any size is measured again. The costs of larger batches, which n-gram drafts need,
+are extrapolated from the largest size."""
 ESSENTIAL = frozenset((DRAFT_MODEL, 2, 4, 8))
 """Batch sizes measured even beyond the budget.
 
 In replays of first answers, automatic drafting was at most 3% slower without size 16, and up to 11% without 8, 2 or 4.
 """
 _WITHIN_STEP = 3
-"""Batch size that is essential if a second token is expensive. Kernels that process four at once make three cost more
-than four, and with an interpolated cost drafts of two would lose.
+"""Batch size that is essential if a second token is expensive. Kernels that process four tokens at once make three cost
+more than four, and with an interpolated cost drafts of two would lose.
 
 In 40 replayed answers of 64 tokens without a draft model, on two such machines, 4 and 8 lost over 2% without it, and
-2 and 1 with it.
-"""
+2 and 1 with it."""
 _STEEP_COST_OF_TWO = 1.5
-"""Cost of a batch of two, in single tokens, from which a second token is expensive."""
+"""Cost of a batch of two, in single tokens, above which a second token is expensive."""
 LEARNING = "the first tokens show what this pair costs"
 """Reason why the first tokens have no draft, as a clause."""
 _PROBES = (8, 2)
-"""Batch sizes to time. Four tokens cost about what interpolation between them predicts; in a mixture of experts the
-second token costs most. The probes delay the first answer by two or three single tokens."""
+"""Batch sizes to time. Four tokens cost about as much as interpolation predicts; in a mixture of experts the second
+token costs most. The probes delay the first answer by two or three single tokens."""
 _SINGLES = 3
-"""Times of single tokens before an estimate; the last token of the prompt gives one."""
+"""Single-token times needed for an estimate; the last token of the prompt gives one."""
 _USUAL_SLOPE = 0.25
 """Cost of a further token in a batch, in single tokens, if the prompt was too short to show it; typical of a CPU."""
 _LEAST_SLOPE = 0.01
 _LEAST_DRAFT = 0.1
-"""Lowest cost of a drafted token, in single tokens: a small model on a GPU takes longer than its size says."""
+"""Lowest cost of a drafted token, in single tokens: a small model on a GPU takes longer than its size suggests."""
 
 
 class Measurement(BatchTimer):
     """Measure the cost curve of a target and the cost of a drafted token, on empty caches.
 
-    All batch sizes take turns. In the last turn, only those are timed again whose samples disagree. If a single token
-    takes long, the budget ends the measurement before that. The caches are left empty.
+    All batch sizes take turns. The last turn repeats only sizes whose samples disagree. If a single token takes long,
+    the budget ends the measurement earlier. The caches are left empty.
 
     Args:
-        target: The target.
-        draft: The draft model; None without one.
+        draft: The draft model, if any.
         text: Real text, at least as long as the largest batch; it selects the experts of a mixture.
         clock: Measures the batches.
-        budget_ns: Nanoseconds for everything, once the weights are in memory; `ESSENTIAL` sizes are always measured.
+        budget_ns: Time for everything, once the weights are in memory; `ESSENTIAL` sizes are always measured.
         passes: How often to measure all batch sizes thoroughly.
-        head: Draft layers that follow the target, in place of a draft model; None without any.
+        head: Draft layers that follow the target, instead of a draft model.
 
     Attributes:
         share: Finished share of the work or of the budget, whichever is greater.
@@ -94,7 +92,7 @@ class Measurement(BatchTimer):
     def run(self, cancelled: Cancelled) -> Generator[float, None, CostProfile]:
         """Measure what is missing; yield `share`.
 
-        Raises `Interrupted` if cancelled between two batches; another call continues.
+        Raises `Interrupted` if canceled between two batches; another call continues.
         """
         self.cancelled = cancelled
         caches = [cache for cache in (self.target, self.draft) if cache is not None]
@@ -137,7 +135,7 @@ class Measurement(BatchTimer):
         costs = self.costs()
         batch_ns = {1: single_ns} | {size: single_ns * cost for size, cost in sorted(costs.items()) if size}
         if self._head is not None:
-            # To catch up, the target reads again.
+            # To catch up, the target reads the text again.
             draft_prompt_ns = min(ns / size for size, ns in batch_ns.items())
         return CostProfile(
             batch_ns,
@@ -150,12 +148,12 @@ class Measurement(BatchTimer):
 
 
 class FirstCosts:
-    """Estimate the costs of a pair that was never measured, from the answer that is being written.
+    """Estimate the costs of a pair that was never measured, during an answer.
 
-    No prompt waits for a measurement. The end of the prompt is read in batches as small as those that verify drafts, so
-    that their costs are measured before a draft could lose; the first steps show the cost of a single token. Every step
-    with a draft corrects both, and `app.engine.auto.guard` limits the loss from a wrong estimate. A measurement while
-    nothing is asked replaces the estimate.
+    No prompt waits for a measurement. The end of the prompt is read in batches as small as those of verify steps, so
+    their costs are measured before a draft could lose; the first steps show the cost of a single token. Every step with
+    a draft corrects both, and `app.engine.auto.guard` limits the loss from a wrong estimate. A measurement while the
+    engine is idle replaces the estimate.
 
     In replays of first answers of 96 tokens on two cores with a 4-bit target, costs estimated from the speed of the
     prompt lost up to 13%; these estimates lose at most 1% and gain as much on code.
@@ -165,7 +163,7 @@ class FirstCosts:
         draft_share: Cost of a token of the draft model, as a share of the target's; 0 if there is no draft model.
 
     Attributes:
-        probes: Sizes of the batches in which the end of the prompt is read, to be timed.
+        probes: Sizes of the batches that read the end of the prompt, to be timed.
     """
 
     def __init__(self, max_batch: int, draft_share: float) -> None:
@@ -189,7 +187,6 @@ class FirstCosts:
         return len(self._single_ns) >= _SINGLES
 
     def profile(self) -> CostProfile:
-        """Return the estimated costs."""
         single = float(statistics.median_low(self._single_ns))
         batch_ns = {1: single} | {size: max(single, ns) for size, ns in self._batch_ns.items()}
         largest, slope = max(batch_ns), _USUAL_SLOPE * single

@@ -16,29 +16,26 @@ from app.engine.sources import Source
 from app.engine.types import MAX_DRAFT
 
 CHECK_EVERY, FIRST_CHECK = 128, 32
-"""Steps with drafts between two single-token steps that measure the speedup; one costs less than 1% of what drafts
-gain. The first one comes sooner, because short answers end before."""
+"""Steps with drafts between two single-token steps that measure the speedup; a single token costs less than 1% of what
+drafts gain. The first comes sooner, because short answers end earlier."""
 
 
 @dataclass(slots=True)
 class PairStatistics:
-    """Statistics of a pair, kept from answer to answer and on disk. Times in nanoseconds.
+    """Statistics of a pair, stored from answer to answer and on disk. Times in nanoseconds.
 
     Attributes:
-        costs: Cost of batches and drafted tokens.
         model: Acceptance by the draft model's probability.
         ngram: Acceptance of n-gram drafts by their support.
-        trial: Whether the draft model is on.
-        ledger: Limit of losses.
         n_unchecked: Steps with drafts since the last single-token step.
-        gain: Share of time that steps with the draft model have saved; None before the first.
-        last_prompt: Prompt of the answer before.
+        gain: Share of time that steps with the draft model have saved, if there were any.
+        last_prompt: Prompt of the previous answer.
         n_undrafted: Tokens answered about that text without the draft model.
         idle_answers: Consecutive answers in which the draft model could not gain.
-        n_rechecks: Times that the costs were measured again because of such answers.
-        least_ns: Shortest time of a single token on this machine; 0 before the first.
+        n_rechecks: Repeated measurements of the costs because of such answers.
+        least_ns: Shortest time of a single token on this machine; 0 if unknown.
         has_short_context: Whether this answer had single-token steps over a short context.
-        measured_ns: Time of a single token when the costs were measured; unless given, the present time.
+        measured_ns: Time of a single token when the costs were measured; by default, the present time.
         n_remeasured: Times that the costs were replaced because other programs slowed down the measurement.
         is_estimated: Whether the costs come from an answer alone; see `app.engine.auto.measure_costs`.
     """
@@ -61,9 +58,9 @@ class PairStatistics:
     is_estimated: bool = False
 
     RECHECK_GROWTH: ClassVar[int] = 4
-    """The costs are measured again after one answer without the draft model, then after 4, 16, ... in a row."""
+    """The costs are measured again after 1, 4, 16, ... consecutive answers without the draft model."""
     _USUAL: ClassVar[tuple[float, ...]] = (0.6, 0.75, 0.9)
-    """Acceptance in hard, usual and easy texts, to estimate the gain before any draft was tried. Chosen by replays."""
+    """Acceptance in hard, usual and easy texts, for estimating the gain before the first draft. Chosen by replays."""
     SLOWED: ClassVar[float] = 2.0
     """Other programs slowed down a measurement whose single token took this many times its present time."""
     MOST_REMEASURED: ClassVar[int] = 2
@@ -75,16 +72,16 @@ class PairStatistics:
 
     @classmethod
     def estimated(cls, profile: CostProfile) -> PairStatistics:
-        """Return the statistics of a pair whose costs are only estimated, so that drafts may lose less at first."""
+        """Return the statistics of a pair with estimated costs, so that drafts may lose less at first."""
         return cls(CostModel(profile), ledger=Ledger(Ledger.ESTIMATED), is_estimated=True)
 
     def table(self, source: Source) -> AcceptanceTable:
-        """Return the acceptance of a source's tokens by its confidence."""
+        """Return the acceptance table of a source."""
         return self.ngram if source.is_free else self.model
 
     @property
     def is_check_due(self) -> bool:
-        """Return whether the next step should be a single token, so that the speedup shown is measured."""
+        """Return whether the next step should be a single token, so that the shown speedup is measured."""
         return self.n_unchecked >= CHECK_EVERY
 
     @property
@@ -95,16 +92,16 @@ class PairStatistics:
 
     @property
     def why_remeasure(self) -> str:
-        """Return the reason to measure again, as a clause; an empty text if the last measurement still counts."""
+        """Return the reason to measure again as a clause, or an empty text."""
         if self.was_slowed:
             return "other programs were busy the first time"
         return "drafting did not pay before" if self.idle_answers >= self.RECHECK_GROWTH**self.n_rechecks else ""
 
     def begin_answer(self, *, idle: bool) -> None:
-        """Start an answer; `idle` if the draft model cannot gain and is left out."""
+        """Start an answer; `idle` if the draft model cannot gain and is not used."""
         self.idle_answers = self.idle_answers + 1 if idle else 0
         if not idle and self.gain is not None and self.gain > 0.0:
-            # Near break-even, measurements disagree from answer to answer.
+            # Near break-even, the measurements of different answers disagree.
             self.n_rechecks = 0
         self.has_short_context = False
         self.trial.begin()
@@ -123,7 +120,7 @@ class PairStatistics:
             self.n_unchecked += 1
         else:
             self.n_unchecked = 0
-            # Over a long context, most of the time is the context's.
+            # Over a long context, most of the time belongs to the context.
             longest_ns = self._SHORT_CONTEXT * self.costs.target_ns(1, 0)
             self.has_short_context |= self.costs.target_ns(1, n_past) < longest_ns
         self.costs.observe_target(batch_size, n_past, ns)
@@ -140,7 +137,7 @@ class PairStatistics:
             self.least_ns = min(self.least_ns or now, now)
 
     def remeasure(self, profile: CostProfile) -> None:
-        """Use the costs of another measurement; context costs that it does not know are kept."""
+        """Use the costs of another measurement; keep context costs that it lacks."""
         old = self.costs.snapshot()
         if not profile.context_ns:
             ratio = profile.batch_ns[1] / old.batch_ns[1]

@@ -1,7 +1,7 @@
 """The rule: submit the draft that maximizes expected tokens minus the price of their time.
 
 A draft of n tokens with survival products P_1 >= P_2 >= ... is expected to give N(n) = 1 + P_1 + ... + P_n tokens for
-the cost T(n + 1) of its batch. With `rate` the tokens per nanosecond that this text gives anyway, its value is
+the cost T(n + 1) of its batch. With `rate` as the tokens per nanosecond of this text without the draft, its value is
 N(n) - rate * T(n + 1). Maximizing that in each step gives the highest long-run speed if `rate` is that optimum itself
 (renewal reward with Dinkelbach's price); a rate that follows the text comes close.
 """
@@ -19,19 +19,19 @@ from app.engine.sources import Source
 from app.engine.types import MAX_DRAFT
 
 LOOK_AHEAD = 12
-"""Tokens to look ahead before drafting another one. If the second token of a batch is expensive and the next ones are
-not, looking one ahead would never start."""
+"""Tokens to look ahead before drafting another token. If the second token of a batch is expensive and the next tokens
+are not, looking one token ahead would never start."""
 PLAUSIBLE_ACCEPTANCE = 0.97
 WORTHWHILE = 1.2
-"""Speedup at `PLAUSIBLE_ACCEPTANCE` from which drafts are tried. Trying costs a short answer several percent, and if
-nearly perfect drafts gain less than a fifth, real ones gain nothing."""
+"""Speedup at `PLAUSIBLE_ACCEPTANCE` from which drafts are tried. A trial costs a short answer several percent, and if
+nearly perfect drafts gain less than a fifth, real drafts gain nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
     """The rule at one position of a text, after `n_past` cached tokens.
 
-    `rate` is the price of time in tokens per nanosecond, at least those with no draft.
+    `rate` is the price of time in tokens per nanosecond, at least the speed without drafts.
     """
 
     costs: CostModel
@@ -39,11 +39,11 @@ class Rule:
     rate: float
 
     def best_submission(self, products: Sequence[float], *, wealth: float = math.inf) -> tuple[float, int]:
-        """Return the highest value over all lengths to submit, 0 included, and that length.
+        """Return the highest value over all lengths to submit, including 0, and that length.
 
         A gambler who maximizes the logarithm of his wealth (Kelly 1956) values a bet at its mean minus its variance
-        over twice the wealth. Here the wealth is the number of tokens that drafts may lose, infinite for the expected
-        value alone. This also allows for long drafts whose tokens are wrong together.
+        over twice the wealth. Here the wealth is the number of tokens that drafts may lose; infinity gives the expected
+        value. This also accounts for long drafts whose tokens are all wrong.
         """
         rate = self.rate
         costs = self.costs.batches_ns(len(products) + 1, self.n_past)
@@ -59,10 +59,10 @@ class Rule:
         return best, best_n
 
     def best_lookahead(self, products: Sequence[float], survival: float, limit: int) -> float:
-        """Return the highest value that drafting at least one more token, `limit` in all, is expected to reach.
+        """Return the highest expected value of drafting at least one more token, up to `limit` in total.
 
-        The cost of the tokens drafted already, with these survival products, is sunk. A further one is accepted with
-        probability `survival` if those before it are.
+        The cost of the drafted tokens, with these survival products, is sunk. Each further token is accepted with
+        probability `survival` if all tokens before it are.
         """
         k = len(products)
         tokens = 1.0 + sum(products)
@@ -109,7 +109,7 @@ def gain_at(acceptance: float, costs: CostModel, n_max: int) -> float:
 
 
 def impossibility(costs: CostModel, n_past: int, n_max: int) -> str | None:
-    """Return why no draft of the draft model can gain enough to be tried, as a clause; None if one can."""
+    """Return as a clause why no draft of the draft model can gain enough to be tried, if that is so."""
     speedup, n, step_cost = best_length(costs, n_past, n_max, costs.draft_ns(n_past), PLAUSIBLE_ACCEPTANCE)
     if speedup > WORTHWHILE:
         return None
@@ -117,7 +117,7 @@ def impossibility(costs: CostModel, n_past: int, n_max: int) -> str | None:
 
 
 def drafter_off(costs: CostModel, drafter: Source) -> str | None:
-    """Return why automatic drafting does not use a drafter at these costs; None if it does."""
+    """Return why automatic drafting does not use a drafter at these costs, if so."""
     if not impossibility(costs, 0, MAX_DRAFT):
         return None
     best = ceiling(costs, 0, MAX_DRAFT, costs.draft_ns(0))

@@ -1,7 +1,7 @@
 """Automatic drafting: submit the most expected tokens for their measured cost, and never draft at a loss.
 
 Each step submits the draft that maximizes (expected tokens) - rate * (measured cost), where `rate` is the recent speed
-of this text in tokens per nanosecond; see `app.engine.auto.rule`. How far to draft and how much to submit are two
+of this text in tokens per nanosecond; see `app.engine.auto.rule`. How far to draft and how much to submit are separate
 decisions: a draft that is not submitted still shows what kind of text this is.
 """
 
@@ -24,8 +24,8 @@ from app.engine.sources import RETRIED, Source
 from app.engine.types import MAX_DRAFT, NO_DRAFT, Draft, DraftingStatus
 
 _EXPECTED_SHARE = 0.8
-"""Weight of the expected advantage of a step, beside the measured one, when the draft model is judged: a stall in a few
-steps must not turn it off."""
+"""Weight of the expected advantage of a step, beside the measured advantage, when the draft model is judged: a stall in
+a few steps must not turn it off."""
 _STEPS_BETWEEN_CHECKS = 32
 """Steps between two checks whether drafting can gain at all."""
 _GAIN_FORGETTING = 0.02
@@ -41,7 +41,7 @@ def _take(depth: int, confidence: float) -> Verdict:
 
 
 def _judged(draft: Draft, tokens: Sequence[int]) -> list[tuple[float, int, bool]]:
-    """Return confidence, depth and whether the target chose it, up to the first token that it did not choose."""
+    """Return confidence, depth and acceptance of each token, up to the first token that the target did not choose."""
     labels: list[tuple[float, int, bool]] = []
     for depth, (proposed, confidence, token) in enumerate(zip(draft.tokens, draft.confidences, tokens, strict=False)):
         labels.append((confidence, depth, proposed == token))
@@ -51,9 +51,9 @@ def _judged(draft: Draft, tokens: Sequence[int]) -> list[tuple[float, int, bool]
 
 
 class AutomaticDrafting(Strategy):
-    """Choose sources and draft lengths by measurement. One object serves one answer.
+    """Chooses sources and draft lengths by measurement. An object serves one answer.
 
-    It updates the statistics of the pair. Of the sources, at most one is not free; it is called the draft model here.
+    It updates the statistics of the pair. At most one source is not free; here it is called the draft model.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class AutomaticDrafting(Strategy):
     def propose(self, sequence: Sequence[int], limit: int) -> Draft:
         """Return the draft that is worth its cost; empty for a single-token step."""
         if limit <= 0:
-            # With room for one token there is no decision, so the last reason stays.
+            # With room for a single token there is nothing to decide, so the last reason stays.
             self._reason = self._reason or self._explain()
         else:
             self._reason = _BUSY_REASON if self._speed.is_stalled else None
@@ -242,10 +242,9 @@ class AutomaticDrafting(Strategy):
             source.accept(result.tokens, result.n_accepted)
 
     def _learn_acceptance(self, result: StepResult) -> None:
-        """Learn which drafted tokens the target chose, up to the first that it did not."""
         proposal = self._attempt.proposal.draft
         labels: list[tuple[float, int, bool]] = []
-        # After a step whose tokens were all predicted, the next token follows an accepted one.
+        # If a step predicted all tokens, the next token follows an accepted token.
         follows_accepted, self._all_predicted = self._all_predicted, False
         for depth, (source, confidence) in enumerate(zip(proposal.sources, proposal.confidences, strict=True)):
             # The target's own token also judges the first drafted token that was not submitted.
@@ -303,5 +302,5 @@ class AutomaticDrafting(Strategy):
             why = "it is still reading the text"
         else:
             return "off", "single tokens are faster"
-        # With n-gram drafting on, the reason is about the drafter only.
+        # With n-gram drafting, the reason is only about the drafter.
         return "off", self._kind.turned_off(why) if has_model and self._free else why

@@ -2,8 +2,8 @@
 
 Single tokens wait for memory, so more threads only wait for each other. Prompts are limited by arithmetic and use all
 threads. The threads of a batch wait for each other after every operation. A thread that shares its core with another
-program is half as fast, and all others spin until it arrives. Measured on two cores, both busy: two threads take 1.8 to
-4.2 times as long as one, depending on the batch size.
+program is half as fast, and all others spin until it arrives. Measured on two busy cores: two threads take 1.8 to 4.2
+times as long as one, depending on the batch size.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from app.engine.interfaces import Cancelled, Clock
 _TIMING_ROUNDS = 3
 _STEPS_PER_ROUND = 4
 _LONGEST_PROMPT_NS = 2_000_000_000
-"""The prompt is cut to a length that single tokens would read in this time; one batch takes a fraction of it."""
+"""The prompt is cut to a length that single tokens would read in this time; a batch takes a fraction of it."""
 _SHORTEST_PROMPT = 32
 _TIE_FACTOR = 1.03
 """Fewer threads are chosen if they are at most this much slower than the best; that leaves CPUs to other programs."""
 SAMPLE_S = 0.25
-"""Seconds between two samples. System counters advance by 0.01 s; a longer interval reacts too late to a short load."""
+"""Interval between samples. System counters advance by 0.01 s; a longer interval reacts too late to a short load."""
 _STALE_S, _GLANCE_S = 5.0, 0.05
-"""An average over more seconds says little about the present, so a short sample is taken instead."""
+"""An average over more seconds says little about the present, so a short sample replaces it."""
 _IGNORED_CPUS = 0.45
 """CPUs that other programs may use before a thread yields. A program that could use a whole CPU gets half of it beside
 a thread of the model."""
@@ -40,7 +40,7 @@ log.addHandler(logging.NullHandler())
 
 @dataclass(frozen=True, slots=True)
 class Threads:
-    """Numbers of threads, for steps and for prompts."""
+    """Numbers of threads for steps and for prompts."""
 
     generation: int
     prompt: int
@@ -50,7 +50,7 @@ class Threads:
 class ThreadTimes:
     """Measured nanoseconds by the number of threads: of a single token, and per prompt token.
 
-    `is_disturbed` if other programs used the CPUs meanwhile, so that fewer threads may look faster.
+    `is_disturbed` if other programs used the CPUs, so that fewer threads may look faster.
     """
 
     generation: Mapping[int, float]
@@ -71,10 +71,10 @@ def measure_threads(
     *,
     cancelled: Cancelled = lambda: False,
 ) -> Generator[float, None, ThreadTimes]:
-    """Time single tokens and a prompt with each number of threads, which `use` sets; yield the finished share.
+    """Time single tokens and a prompt with each number of threads, which `use` sets; yield the completed share.
 
     The candidates take turns, so that a slow moment of the machine affects all of them, and the shortest time counts.
-    The cache is left empty. `text` is real text of at least 32 tokens. Raises `Interrupted` once cancelled.
+    The cache is left empty. `text` is real text of at least 32 tokens. Raises `Interrupted` if canceled.
     """
     generation: dict[int, float] = {}
     prompt: dict[int, float] = {}
@@ -92,7 +92,7 @@ def measure_threads(
     for done, n in enumerate(turns, start=1):
         use(n)
         cache.rollback(0)
-        # The first one includes the start of the threads.
+        # The first run includes starting the threads.
         timed(text[:1])
         times = [timed(text[i : i + 1]) for i in range(1, _STEPS_PER_ROUND + 1)]
         generation[n] = min(generation.get(n, math.inf), *times)
@@ -114,10 +114,10 @@ def _fewest(times: Mapping[int, float]) -> int:
 
 
 class CpuYield:
-    """Choose the number of threads as other programs come and go, from `least` to `n_threads` on an idle machine.
+    """Adapts the number of threads to other programs, from `least` to `n_threads` on an idle machine.
 
-    `n_cpus` are the CPUs that this process may use; `others` returns the CPU seconds of other programs so far. `apply`
-    is called with the number of threads whenever it changes.
+    This process may use `n_cpus` CPUs; `others` returns the CPU seconds of other programs so far. `apply` is called
+    with the number of threads when it changes.
     """
 
     def __init__(
@@ -138,13 +138,12 @@ class CpuYield:
         self._others = others
         self._clock = clock
         self.n_threads = n_threads
-        """Threads in use."""
         self._pause = pause
         self._busy, self._is_fresh, self._was_stale = 0.0, False, False
         self._sampled_at, self._last_others = clock(), others()
 
     def is_contended(self) -> bool:
-        """Return whether other programs slow the computation down; take a new sample if the last one is old."""
+        """Return whether other programs slow the computation down; sample again if the last sample is old."""
         self._sample()
         return self._busy > _CONTENDED_CPUS or self.n_threads < self._most
 
@@ -170,7 +169,7 @@ class CpuYield:
             return
         self._is_fresh = False
         best = max(self._least, min(self._most, self._n_cpus - math.ceil(max(0.0, self._busy - _IGNORED_CPUS))))
-        # Move by half the difference, so that two programs that both yield do not oscillate.
+        # Move by half the difference, so that two programs that yield do not oscillate.
         step = best - self.n_threads
         half = int(math.copysign(math.ceil(abs(step) / 2), step))
         chosen = best if self._was_stale else self.n_threads + half
@@ -181,11 +180,11 @@ class CpuYield:
 
 
 class WorkClock:
-    """Count wall time while the machine is idle, and CPU time per thread while other programs compete.
+    """Counts wall time while the machine is idle, and CPU time per thread while other programs compete.
 
-    A thread that waits for a CPU spends wall time and no CPU time. Measured on two cores, both busy, with two threads:
+    A thread that waits for a CPU spends wall time but no CPU time. Measured on two busy cores with two threads:
     single-token steps took 0.2 to 1.8 s of wall time. `cpu` counts all threads of this process together; `n_threads`
-    are those on an idle machine.
+    is their number on an idle machine.
     """
 
     def __init__(self, wall: Clock, cpu: Clock, n_threads: int, is_contended: Callable[[], bool]) -> None:

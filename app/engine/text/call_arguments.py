@@ -1,4 +1,4 @@
-"""Read the arguments of a tool call while they are written, and return them as JSON text."""
+"""Read the arguments of a tool call while they are written; return them as JSON text."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _LONGEST_UNDECIDED = 4_000
 
 
 class ArgumentReader:
-    """Turn arguments that are written one by one into a JSON object.
+    """Converts arguments that are written separately into a JSON object.
 
-    A string may contain every mark of its format, and whole calls: what follows the mark that ends it is another
+    A string may contain every mark of its format, and whole calls: the mark that ends it is followed by another
     parameter of the tool, the end of the call, or nothing. Text after the end of a call belongs to the string if the
     call ends once more after it.
 
@@ -30,7 +30,7 @@ class ArgumentReader:
     Args:
         argument: Texts around each argument.
         schema: The tool's parameters.
-        ends: Texts that end the call, in their order.
+        ends: Texts that end the call, in order.
         followers: Other texts that may follow the call.
         opening: Regular expression of the beginning of a call up to its first value.
     """
@@ -55,7 +55,7 @@ class ArgumentReader:
         self._nesting = re.compile(rf"(?P<opening>{opening})|{end}")
         self._used: list[str] = []
         self._has_begun = False
-        # The value that is being read
+        # The current value
         self._key: str | None = None
         self._value_schema = schema
         self._is_open = self._is_text = False
@@ -63,11 +63,11 @@ class ArgumentReader:
         self._scanned = self._depth = 0
 
     def read(self, text: str, *, is_last: bool = False, is_whole: bool = False) -> tuple[str, str]:
-        """Return the next JSON text, and the text that cannot be decided yet or follows the arguments.
+        """Return the next JSON text, and the text that is undecided or follows the arguments.
 
         Args:
-            text: The text held back by the last call, and what follows it.
-            is_last: Whether nothing more follows.
+            text: The undecided text of the last call, and new text.
+            is_last: Whether no more text follows.
             is_whole: Whether the model ended its answer itself, so that nothing is missing.
         """
         out = "" if self._has_begun else "{"
@@ -129,7 +129,7 @@ class ArgumentReader:
         return out + self._escaped(text[:stop]), text[stop:]
 
     def _opened(self, text: str, is_last: bool) -> str | None:
-        """Return the text after the beginning of a value; None if that is not decided yet."""
+        """Return the text after the beginning of a value; None if that is undecided."""
         is_tagged, rest = bool(self._close), text.lstrip()
         if not (rest or is_last):
             return None
@@ -159,7 +159,7 @@ class ArgumentReader:
         return min(at, escape.end(1) - 1) if escape is not None and len(escape[1]) % 2 else at
 
     def _ends_at(self, text: str, at: int, is_last: bool) -> bool | None:
-        """Return whether the mark at a position ends the value; None if that is not decided yet."""
+        """Return whether the mark at a position ends the value; None if that is undecided."""
         rest = text[at + len(self._close) :].lstrip()
         is_next = not self._between or rest.startswith(self._between)
         rest = rest.removeprefix(self._between).lstrip()
@@ -176,7 +176,7 @@ class ArgumentReader:
         return None if (isinstance(found, Partial) or end.startswith(rest)) and not is_last else False
 
     def _is_in_call(self, text: str) -> bool:
-        """Return whether a call in the value is open after this text of it."""
+        """Return whether a call inside the value is open after this text."""
         depth = 0
         for mark in () if self._has_escapes else self._nesting.finditer(self._value + text):
             depth = depth + 1 if mark["opening"] else max(0, depth - 1)

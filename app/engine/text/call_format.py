@@ -1,4 +1,4 @@
-"""The shape of a call format; `app.engine.text.call_formats` lists them."""
+"""The structure of a call format; `app.engine.text.call_formats` lists the formats."""
 
 from __future__ import annotations
 
@@ -13,24 +13,23 @@ class Values(Enum):
 
     JSON = "json"
     PYTHON = "python"
-    """Python literals; JSON is read too."""
+    """Python literals; JSON is accepted too."""
     BARE = "bare"
-    """JSON whose keys have no quotes, and whose strings have the format's own."""
+    """JSON whose keys have no quotes, and whose strings have the format's own quotes."""
     TAGS = "tags"
     """A tag for each key, and `item` tags for the elements of a list."""
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """Texts around each argument, where the arguments are not one JSON object.
+    """Texts around each argument, if the arguments are not a JSON object.
 
     Attributes:
         begin: Before a value. $KEY stands for the argument's name, $TYPE for its JSON type, and $TEXT for "true" if the
             value is a string, else "false".
         end: After a value.
-        between: Between two arguments.
-        quotes: Texts around strings, as pairs of begin and end; a model may use any pair, and a grammar writes the
-            first. A tagged string (`end` is not empty) may also stand without quotes.
+        quotes: Pairs of texts around strings; a model may use any pair, and a grammar writes the first. A tagged
+            string (`end` is not empty) may also be without quotes.
         values: Notation of other values.
     """
 
@@ -42,28 +41,26 @@ class Argument:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Return all texts around an argument."""
         return (self.begin, self.end, *(text for pair in self.quotes for text in pair))
 
 
 @dataclass(frozen=True, slots=True)
 class CallFormat:
-    """A format. The texts are those of the family's template, to the character.
+    """A call format. Its texts are exactly those of the family's template.
 
-    Readers take any white space, or none, where a text has some, and calls without the texts around them.
+    Readers accept any white space, or none, where a text has some, and calls without the surrounding texts.
 
     Attributes:
-        name: Identifies the format.
         signs: Texts that every template of the family contains.
         call: A call. $NAME stands for the tool's name, $JSON for its name as a JSON string, $ARGUMENTS for the
             arguments, and $ID for letters and digits that identify the call. With $JSON, a call is a JSON object;
-            readers take its keys in any order and under their other common names, and a list of calls.
-        calls: Texts around all calls, for which $CALLS stands.
+            readers accept its keys in any order and under their other common names, and a list of calls.
+        calls: Texts around all calls; $CALLS stands for the calls.
         between: Text between two calls.
-        argument: Texts around each argument; None if the arguments are one JSON object.
-        also: Other beginnings that models write, for readers; with $JSON, the text before the object. $HEADER stands
-            for up to 60 characters that are no brace.
-        alone: Beginnings that count only where an answer begins, for readers.
+        argument: Texts around each argument; None if the arguments are a JSON object.
+        also: Other beginnings that readers accept; with $JSON, the text before the object. $HEADER stands for up to 60
+            characters without braces.
+        alone: Beginnings that readers accept only at the beginning of an answer.
     """
 
     name: str
@@ -97,7 +94,7 @@ class CallFormat:
 
     @property
     def trigger(self) -> str:
-        """Return the text that begins calls in an answer; an empty text if the format has none."""
+        """Return the text that begins calls in an answer, if any, or an empty text."""
         return leading_mark(self.first or self.begin)
 
 
@@ -106,6 +103,6 @@ _LEADING_MARK = re.compile(r"\s*([^\n${]*?)(?:(?<!\w)\[)?\s*(?:[\n${]|$)")
 
 @lru_cache(maxsize=512)
 def leading_mark(text: str) -> str:
-    """Return the literal text with which a text of a format begins, without the bracket of a list."""
+    """Return the literal beginning of a text of a format, without the bracket of a list."""
     found = _LEADING_MARK.match(text)
     return found[1] if found is not None else ""

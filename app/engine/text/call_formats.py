@@ -1,4 +1,4 @@
-"""Formats in which model families write tool calls: the only list of them, for readers and grammars.
+"""Formats of tool calls by model family: the only list of them, for readers and grammars.
 
 Facts are from the families' chat templates and from llama.cpp's `common/chat.cpp` and `tests/test-chat.cpp`.
 """
@@ -42,7 +42,7 @@ FORMATS: tuple[CallFormat, ...] = (
         ("<seed:tool_call>",),
         "<seed:tool_call>\n<function=$NAME>\n$ARGUMENTS</function>\n</seed:tool_call>",
         between="\n",
-        # The template writes lists and truth values as Python does.
+        # The template writes lists and Boolean values as Python does.
         argument=Argument("<parameter=$KEY>", "</parameter>\n", values=Values.PYTHON),
     ),
     # Qwen3-Coder, Qwen 3.5, Nemotron 3 Nano, Step 3.5
@@ -233,11 +233,11 @@ FORMATS: tuple[CallFormat, ...] = (
         "llama3", ("tools",), '{"name": $JSON, "parameters": $ARGUMENTS}', also=("<|python_tag|>",), alone=("",)
     ),
 )
-"""All formats; of several whose signs a template contains, the first is its format."""
+"""All formats; if a template contains the signs of several, the first is its format."""
 
 
 def format_of(template: str | None, *, shows_tools: bool = True) -> CallFormat:
-    """Return the format of a chat template; a template that shows no tools gets instructions in Hermes' format."""
+    """Return the format of a chat template; for a template that shows no tools, Hermes' format with instructions."""
     source = template or ""
     known = (one for one in FORMATS if all(sign in source for sign in one.signs))
     return next(known, HERMES) if shows_tools else HERMES

@@ -1,4 +1,4 @@
-"""Copy the JSON object in a tool call while it is written, and correct what models often get wrong in it."""
+"""Copy the JSON object of a tool call while it is written, and correct common mistakes of models."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SHORTEST_END = 3
 
 
 class _Place(Enum):
-    """What may come next outside a string."""
+    """Tokens allowed next outside a string."""
 
     VALUE = "a value"
     ITEM = "a value of a list, or its end"
@@ -33,18 +33,18 @@ class _Place(Enum):
 
 
 class JsonReader:
-    """Copy one object, or the rest of one, as JSON.
+    """Copies one object, or the rest of one, as JSON.
 
-    Corrected are other quotes, keys without quotes, line breaks and unknown escapes in strings, values of Python,
-    comments, and closing brackets that are missing where the call ends. Anything else that is no JSON is copied up to
-    the end of the call, so the output is no JSON either and nothing is lost.
+    It corrects other quotes, keys without quotes, line breaks and unknown escapes in strings, values of Python,
+    comments, and missing closing brackets at the end of the call. Other invalid JSON is copied up to the end of the
+    call, so the output is invalid too and nothing is lost.
 
     Attributes:
-        is_done: Whether the object, or what is copied instead, is complete.
+        is_done: Whether the object, or the copied text, is complete.
 
     Args:
-        ends: Texts that end the call; None to stop where the text is no JSON.
-        depth: Number of objects that are open where the text begins.
+        ends: Texts that end the call; None stops where the text is no JSON.
+        depth: Number of open objects at the beginning of the text.
     """
 
     def __init__(self, ends: Sequence[str] | None = (), depth: int = 0) -> None:
@@ -56,13 +56,7 @@ class JsonReader:
         self._is_key = self._is_broken = False
 
     def read(self, text: str, *, is_last: bool = False, is_whole: bool = False) -> tuple[str, str]:
-        """Return the JSON text, and the text that cannot be decided yet or follows the object.
-
-        Args:
-            text: The text held back by the last call, and what follows it.
-            is_last: Whether nothing more follows.
-            is_whole: Whether the model ended its answer itself, so that nothing is missing.
-        """
+        """Return the JSON text, and the text that is undecided or follows the object; see `ArgumentReader.read`."""
         out: list[str] = []
         at = 0
         while at < len(text) and not self.is_done:
@@ -98,7 +92,7 @@ class JsonReader:
             return "", at
         if (escape := _ESCAPE.match(text, at)) is not None:
             return escape[0], escape.end()
-        # A Windows path or a regular expression, as a rule.
+        # Usually a Windows path or a regular expression
         return ("'", at + 2) if text[at + 1] == "'" else ("\\\\", at + 1)
 
     def _outside(self, text: str, at: int, is_last: bool) -> tuple[str, int]:
@@ -149,7 +143,7 @@ class JsonReader:
         return bool(self._closers) and self._place is _Place.NEXT
 
     def _close(self, letter: str = "") -> str:
-        """Return the brackets up to the closing bracket that is next, or all brackets."""
+        """Return the brackets up to the next closing bracket, or all brackets."""
         out, self._place = "", _Place.NEXT
         while self._closers:
             out += (closed := self._closers.pop())
@@ -159,7 +153,7 @@ class JsonReader:
         return out
 
     def _copied(self, text: str, at: int, is_last: bool) -> tuple[str, int]:
-        """Return text that is no JSON, up to the end of the call."""
+        """Return invalid JSON up to the end of the call."""
         ends = [end for end in self._ends or () if len(end) >= _SHORTEST_END]
         found = [stop for end in ends if (stop := text.find(end, at)) >= 0]
         self.is_done = bool(found)

@@ -1,4 +1,4 @@
-"""Find the beginning of a tool call in the format of a family."""
+"""Find the beginning of a tool call in the format of a model family."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from app.engine.text.call_values import Schema
 _NAMES, _ARGUMENTS = ("name", "function", "tool_name"), ("arguments", "parameters", "args", "input")
 _OBJECT_KEYS = (*_NAMES, *_ARGUMENTS, "id", "type", "tool_call_id")
 _DEFINING_KEYS = ("description", "input_schema")
-"""Keys that only the definition of a tool has."""
+"""Keys that occur only in the definition of a tool."""
 _JSON_DECODER = json.JSONDecoder(strict=False)
 _KEY_PATTERN = re.compile(r"""(?:"([^"\n]*)"|'([^'\n]*)'|(\w+))\s*:\s*""")
 _OPEN_KEY = re.compile(r"""(?:"[^"\n]*"?|'[^'\n]*'?|\w+)\s*""")
@@ -36,9 +36,9 @@ class Opening:
     Attributes:
         row: Its format.
         name: The tool.
-        end: Where its arguments begin.
+        end: Index where its arguments begin.
         depth: Number of objects around the arguments.
-        arguments: The arguments, if they are read already.
+        arguments: The arguments, if they were already read.
     """
 
     row: FormatPatterns
@@ -49,7 +49,7 @@ class Opening:
 
 
 class FormatPatterns:
-    """A format with patterns for the tools at hand."""
+    """A format with patterns for the given tools."""
 
     def __init__(self, form: CallFormat, schemas: Mapping[str, Schema]) -> None:
         self._schemas = schemas
@@ -76,14 +76,14 @@ class FormatPatterns:
         self.last = _MARK_PATTERN.findall(form.last) or (["]", "```"] if self._is_object else [])
 
     def arguments(self, name: str, other_ends: Sequence[str]) -> JsonReader | ArgumentReader:
-        """Return a reader of the arguments of a call; other formats' ends may end it too."""
+        """Return a reader of a call's arguments; other formats' ends may end the call too."""
         if self._argument is None:
             return JsonReader((*self.ends, *self.last, *other_ends, *(mark for mark, _ in self.starts)))
         ends = [*self.ends, *self.last]
         return ArgumentReader(self._argument, self._schemas[name], ends, self._followers, self._opening)
 
     def opening(self, pattern: Pattern, text: str, at: int, *, is_strict: bool = False) -> Opening | Partial | None:
-        """Return the beginning of a call at a position, if there is one; a strict one has no other keys."""
+        """Return the beginning of a call at a position, if any; `is_strict` allows no other keys."""
         found = pattern.match(text, at)
         if not isinstance(found, Found):
             return found
@@ -147,7 +147,7 @@ class FormatPatterns:
 
 
 def skipped(text: str, at: int) -> int:
-    """Return the next position that is no white space."""
+    """Return the next position after white space."""
     while text[at : at + 1].isspace():
         at += 1
     return at
@@ -172,7 +172,7 @@ def _is_schema(value: object) -> bool:
 
 
 def _as_arguments(value: object) -> str:
-    """Return arguments as the text of an object, which some models write in a string; of other values their text."""
+    """Return arguments as JSON text; some models write the object as a string."""
     if isinstance(value, str):
         text, rest = JsonReader().read(value or "{}", is_last=True, is_whole=True)
         return text + rest

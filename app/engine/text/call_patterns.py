@@ -33,11 +33,11 @@ PARTIAL: Final = Partial()
 
 
 class Pattern:
-    """A text with placeholders; white space in it stands for any white space, or none.
+    """A text with placeholders; any white space, or none, matches its white space.
 
     Args:
         text: Text of a call format.
-        names: Values that $NAME may have.
+        names: Possible values of $NAME.
     """
 
     def __init__(self, text: str, names: Iterable[str] = ()) -> None:
@@ -45,7 +45,7 @@ class Pattern:
         self._names = sorted(names, key=len, reverse=True)
 
     def match(self, text: str, at: int = 0) -> Found | Partial | None:
-        """Match the text from a position on."""
+        """Match the text from a position."""
         return self._match(text, at, 0, {})
 
     def _match(self, text: str, at: int, n: int, values: dict[str, str]) -> Found | Partial | None:
@@ -85,7 +85,7 @@ class Pattern:
 
 
 def as_regex(text: str) -> str:
-    """Return a text with placeholders as a regular expression."""
+    """Convert a text with placeholders to a regular expression."""
     pieces = (r"\s*" if one.isspace() else r"[^\n<>{}]+?" if one[0] == "$" else re.escape(one) for one in _pieces(text))
     return "".join(pieces)
 

@@ -1,6 +1,6 @@
 """Separate tool calls from the text of an answer while it is written, in the format of any model family.
 
-A call is found by the beginning that its format gives it and by the name of a tool; everything else is text.
+A call begins with a mark of its format and the name of a tool; everything else is text.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from app.engine.text.segments import Segment
 from app.engine.text.tool_calls import KeywordArguments, ToolCall
 
 _SHORTEST_MARK = 5
-"""Shortest beginning of a mark, in characters, that is left out where a text is cut; before any text, all are."""
+"""Shortest beginning of a mark, in characters, that is dropped where a text is cut; without text, any length is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,21 +34,21 @@ class AnswerText:
 
 @dataclass(frozen=True, slots=True)
 class CallBegin:
-    """A call of a tool begins."""
+    """A tool call begins."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class CallArguments:
-    """The next part of a call's arguments, which together are the text of a JSON object."""
+    """The next part of a call's arguments; all parts together are the text of a JSON object."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class CallEnd:
-    """The call that began last is complete, or was cut."""
+    """The latest call is complete, or was cut."""
 
     is_cut: bool = False
 
@@ -57,13 +57,13 @@ CallEvent: TypeAlias = AnswerText | CallBegin | CallArguments | CallEnd
 
 
 class CallReader:
-    """Read an answer with calls of tools.
+    """Reads an answer with tool calls.
 
     Text that may begin a call is held back until that is decided; arguments are returned as they are written.
 
     Args:
         tools: The tools, as in OpenAI's API.
-        must_call: Whether the answer is calls and nothing else.
+        must_call: Whether the answer consists only of calls.
     """
 
     def __init__(self, tools: Sequence[Mapping[str, Any]], *, must_call: bool = False) -> None:
@@ -76,13 +76,13 @@ class CallReader:
         self._marks = sorted(starts, key=len, reverse=True)
         self._firsts = {mark[0] for mark in starts}
         ends = {end for row in self._rows for end in (*row.ends, *row.last) if end.startswith("<")}
-        # Some models end calls with the mark of another format, or with that of the mark before them.
+        # Some models end calls with the mark of another format, or of the previous mark.
         self._other_ends = [*ends, *(f"</{mark[1:]}" for mark in starts if mark.startswith("<") and mark.endswith(">"))]
         self._start = re.compile("|".join(map(re.escape, self._marks)))
         self._held = ""
         self._is_thinking = self._has_text = self._has_calls = self._may_be_thought = False
         self._is_space = True
-        # The call that is being read, or the last one
+        # The current or last call
         self._row: FormatPatterns | None = None
         self._arguments: JsonReader | ArgumentReader | None = None
         self._around: JsonReader | None = None
@@ -90,7 +90,7 @@ class CallReader:
         self._ends: list[str] = []
 
     def push(self, text: str, *, reasoning: bool = False) -> list[CallEvent]:
-        """Add text of the answer or its reasoning; return what is decided."""
+        """Add text of the answer or its reasoning; return the decided events."""
         out: list[CallEvent] = []
         if reasoning is not self._is_thinking and self._arguments is None:
             out += self._close_part()
@@ -99,9 +99,9 @@ class CallReader:
         return [*out, *self._read(is_last=False, is_whole=False)]
 
     def end(self, *, is_cut: bool = False) -> list[CallEvent]:
-        """Return the rest, after the model ended its answer or something cut it."""
+        """Return the remaining events after the model ended its answer or something cut it."""
         if self._may_be_thought:
-            # The reasoning was not closed, so the call that was found in it is one.
+            # The reasoning was never closed, so the call in it counts.
             self._is_thinking = self._may_be_thought = False
         out = list(self._read(is_last=True, is_whole=not is_cut))
         if self._arguments is not None:
@@ -109,7 +109,7 @@ class CallReader:
         return out + self._close_part()
 
     def _close_part(self) -> list[CallEvent]:
-        """Return the text that was held back when reasoning begins or ends."""
+        """Return the text held back when reasoning begins or ends."""
         held, self._held, self._row, self._may_be_thought = self._held, "", None, False
         return [AnswerText(held, self._is_thinking)] if held else []
 
@@ -135,7 +135,7 @@ class CallReader:
                 return
 
     def _read_after(self, row: FormatPatterns, *, is_last: bool) -> Iterator[CallEvent]:
-        """Read what follows a call: its end, then another call or the end of all."""
+        """Read the text after a call: its end, then another call or the end of all calls."""
         if not self._pass_ends(self._ends, is_last=is_last):
             return
         rest = self._held.lstrip(" \t\r\n,;")
@@ -149,10 +149,10 @@ class CallReader:
             self._row = None
 
     def _pass_ends(self, ends: list[str], *, is_last: bool) -> bool:
-        """Remove ends from the text and the list as far as they are there; return whether more text follows."""
+        """Remove ends from the text and the list as far as they match; return whether more text follows."""
         self._held = self._held.lstrip()
         if self._row is not None and self._row.is_json and not (ends and self._held.startswith(ends[0])):
-            # Some models close an object or a list once too often.
+            # Some models close an object or a list twice.
             self._held = self._held.lstrip("]} \t\r\n")
         while ends and self._held:
             if not self._held.startswith(ends[0]) and ends[0].startswith(self._held):
@@ -186,12 +186,12 @@ class CallReader:
         if not (self._is_space and self._held[:at].isspace()):
             yield from self._emit(at)
         if is_last:
-            # The beginning of a call that was cut is not text of the answer.
+            # The beginning of a cut call is not text of the answer.
             self._held = "" if is_cut and (is_mark or self._must_call) else self._held
             yield from self._emit(len(self._held), before_call=self._has_calls)
 
     def _find(self) -> tuple[int, Opening | Partial | None, bool]:
-        """Return the first position where a call begins or may begin, and whether only the answer's beginning tells."""
+        """Return the first position of a call or its possible beginning, and whether the answer's beginning decides."""
         text = self._held
         if self._is_space and text.isspace() and not self._is_thinking:
             return 0, PARTIAL, True
@@ -241,7 +241,7 @@ class CallReader:
 
 
 def _best(several: Iterator[Opening | Partial | None]) -> Opening | Partial | None:
-    """Return the first complete beginning of a call, else a partial one."""
+    """Return the first complete beginning of a call, or else a partial one."""
     undecided = None
     for one in several:
         if isinstance(one, Opening):
@@ -251,11 +251,11 @@ def _best(several: Iterator[Opening | Partial | None]) -> Opening | Partial | No
 
 
 class CallSegments:
-    """Separate calls from the segments of an answer, and turn them into segments of their own.
+    """Separates calls from the segments of an answer, and turns them into segments of their own.
 
     Attributes:
         calls: The calls so far, without ids.
-        is_cut: Whether the last one is incomplete.
+        is_cut: Whether the last call is incomplete.
     """
 
     def __init__(self, tools: Sequence[Mapping[str, Any]]) -> None:
@@ -266,7 +266,7 @@ class CallSegments:
         self.is_cut = False
 
     def push(self, segments: Iterable[Segment]) -> list[Segment]:
-        """Take new text; return what can be shown now, with the source of the text that decided it."""
+        """Add text; return what can be shown now, with the source of the text that decided it."""
         shown: list[Segment] = []
         for segment in segments:
             self._last = segment
@@ -274,7 +274,7 @@ class CallSegments:
         return shown
 
     def end(self, *, is_cut: bool) -> list[Segment]:
-        """Return the rest, when no more text follows."""
+        """Return the remaining segments when no more text follows."""
         return list(self._shown(self._reader.end(is_cut=is_cut)))
 
     def _shown(self, events: Iterable[CallEvent]) -> Iterator[Segment]:

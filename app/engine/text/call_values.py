@@ -19,7 +19,7 @@ _VALUE_STARTS = {
     "object": "{]",
     "array": "[(]",
 }
-"""Characters with which values of each type can begin."""
+"""Possible first characters of values by type."""
 _ONLY_STRING = frozenset({"string"})
 _TEXT_KEYWORDS = ("pattern", "minLength", "maxLength")
 _MOST_REFERENCES = 8
@@ -28,14 +28,14 @@ _NOTATION_PARTS = re.compile(
     r"""(<\|"\|>|<escape>)(.*?)\1|(['"])((?:\\.|(?!\3)[^\\])*)\3|([(),])\s*(?=([\]})])?)|([^\s:,{}\[\]()'"<]+)(\s*:)?""",
     re.DOTALL,
 )
-"""A string between marks; one between quotes; a sign that JSON writes differently; a word, perhaps as a key."""
+"""A string between marks; a string between quotes; a sign that JSON writes differently; a word, perhaps as a key."""
 _ESCAPED_CHARS = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "0": "\0", "\n": ""}
 _ESCAPE_PATTERN = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
 _TAG_PATTERN = re.compile(r"\]<\]minimax\[>\[<(/?)([^<>]+)>")
 
 
 class Schema:
-    """A JSON schema of one value, in the document that its references are looked up in."""
+    """A JSON schema of one value, inside the document that its references point into."""
 
     def __init__(self, value: Any, root: Any = None) -> None:
         root = value if root is None else root
@@ -55,7 +55,7 @@ class Schema:
         return found if isinstance(found, dict) else {}
 
     def takes_key(self, key: str) -> bool:
-        """Return whether an object may have a property; without known properties, or a rule for others, any."""
+        """Return whether an object may have a property; any, without known properties or a rule for others."""
         others = self._value.get("additionalProperties", not self.properties)
         return key in self.properties or (others is not False and others is not None)
 
@@ -70,7 +70,7 @@ class Schema:
 
     @property
     def kinds(self) -> frozenset[str] | None:
-        """Return the JSON types of the value; None for any."""
+        """Return the JSON types of the value; None for any type."""
         value, kind = self._value, self._value.get("type")
         listed = value["enum"] if isinstance(value.get("enum"), list) else [value["const"]] if "const" in value else []
         if isinstance(kind, str | list):
@@ -101,7 +101,7 @@ class Schema:
 
 
 def as_json(text: str, schema: Schema, notation: Values) -> str:
-    """Return a value as JSON: a string where the schema takes nothing else, or the value that the text denotes."""
+    """Return a value as JSON: a string if the schema allows nothing else, or the denoted value."""
     kinds = schema.kinds
     if kinds == _ONLY_STRING:
         return _text(text)
@@ -147,12 +147,12 @@ def _kind_of(value: object) -> str:
 
 
 def _in_json(part: re.Match[str]) -> str:
-    """Return a part of a value in the notation of Python, or with bare keys and marked strings, as JSON."""
+    """Convert a part of a value from Python notation, or from bare keys and marked strings, to JSON."""
     mark, marked, quote, quoted, sign, closer, word, colon = part.groups()
     if mark or quote:
         return _text(marked if mark else unescaped(quoted))
     if sign == ",":
-        # Python allows a comma at the end.
+        # Python allows a trailing comma.
         return "" if closer else ", "
     if sign:
         return "[" if sign == "(" else "]"
@@ -160,7 +160,7 @@ def _in_json(part: re.Match[str]) -> str:
 
 
 def _tagged(text: str, schema: Schema) -> Any:
-    """Return a value whose parts stand in tags with their names; elements of a list are named "item"."""
+    """Return a value whose parts are in tags with their names; elements of a list are named "item"."""
     parts: list[tuple[str, str]] = []
     depth, begin = 0, 0
     for tag in _TAG_PATTERN.finditer(text):

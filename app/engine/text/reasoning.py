@@ -1,6 +1,6 @@
 """Separate reasoning from the answer by the marks of a model family.
 
-Marks that are tokens of the vocabulary are represented by surrogates: lone UTF-16 code units that no text contains.
+Surrogates, lone UTF-16 code units that no text contains, represent marks that are tokens of the vocabulary.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _LONGEST_WORD = 40
 _TOKEN_SURROGATES = range(0xDC00, 0xE000)
 """Surrogates that represent tokens."""
 _MESSAGE_SEPARATOR = "\n\n"
-"""Text between two messages of reasoning, or two of the answer."""
+"""Text between two reasoning messages, or two messages of the answer."""
 
 
 class AnswerPart(Enum):
-    """Part of an answer."""
+    """Parts of an answer."""
 
     START = "start"
-    """The reader is before the reasoning or the answer, or between them."""
+    """Before or between reasoning and answer."""
     THINKING = "thinking"
     ANSWER = "answer"
 
@@ -34,12 +34,12 @@ class AnswerPart(Enum):
 class ReasoningMarkup:
     """The marks of a model family.
 
-    If a mark is a token of the vocabulary, the same characters as other tokens are text: a model may write about marks.
+    If a mark is a token of the vocabulary, the same characters in other tokens are text: a model may write about marks.
 
     Attributes:
         open: Begins the reasoning.
-        close: Ends it.
-        answer: Begins the answer; "" if the answer follows the reasoning.
+        close: Ends the reasoning.
+        answer: Begins the answer; "" if the answer follows the reasoning directly.
         end: Ends the answer, if text may follow it.
         headers: Beginnings of headers. A header comes before a mark and is not shown.
         header_words: Words of headers, such as roles; other text there is an answer without a mark.
@@ -47,8 +47,8 @@ class ReasoningMarkup:
         conclude: Appended to reasoning to continue with the answer.
         speak: Appended to a prompt to continue the answer.
         reopens: Whether reasoning may come again after the answer has begun.
-        calls: Texts that begin tool calls, after a header or without one; they belong to the answer.
-        marks: A surrogate for each token that is part of a mark; see `with_tokens`.
+        calls: Texts that begin tool calls, with or without a header; they belong to the answer.
+        marks: A surrogate for each token in a mark; see `with_tokens`.
     """
 
     open: str
@@ -94,14 +94,14 @@ THINK = ReasoningMarkup("<think>", "</think>", think="<think>\n", conclude="\n</
 
 @dataclass(frozen=True, slots=True)
 class RenderedPrompt:
-    """Conversation as token ids.
+    """A conversation as token ids.
 
     Attributes:
         tokens: Token ids for the target.
         part: Part of an answer in which they end.
         markup: Marks of reasoning and answer.
         stops: Strings that end the answer: end-of-turn marks that are not tokens.
-        tool_marks: Texts of control tokens that belong to calls of tools, if there are any.
+        tool_marks: Texts of control tokens that belong to tool calls.
     """
 
     tokens: tuple[int, ...]
@@ -112,7 +112,7 @@ class RenderedPrompt:
 
 
 class ReasoningSplitter:
-    """Split text into reasoning and answer, beginning in the given part.
+    """Splits text into reasoning and answer, beginning in the given part.
 
     If the text continues an answer (`begun`), leading space belongs to it.
     """
@@ -178,7 +178,7 @@ class ReasoningSplitter:
             found = _first(rest, marks)
             call = _first(rest, markup.calls)
             if call is not None and call[0] <= reach and (found is None or call[0] < found[0]):
-                # The header of a call is not shown, but the name of the tool in it belongs to the call.
+                # The header of a call is not shown, but the tool's name in it belongs to the call.
                 self._move(AnswerPart.ANSWER)
                 return [], cut(pending, lead + call[0])[1], True
             if found is not None and found[0] <= reach:
@@ -230,7 +230,7 @@ class ReasoningSplitter:
         return _has_token(rest[:1]) or rest.startswith(self._markup.headers)
 
     def _is_complete_header(self, header: str, *, ended: bool) -> bool:
-        """Return whether a header contains only known words; an unfinished one may end in part of a word."""
+        """Return whether a header contains only known words; an unfinished header may end in part of a word."""
         for known in sorted((*self._markup.headers, *self._markup.header_words), key=len, reverse=True):
             header = header.replace(known, " ")
         words = "".join(letter for letter in header if ord(letter) not in _TOKEN_SURROGATES).split()
@@ -246,7 +246,7 @@ class ReasoningSplitter:
         return next(found, len(text))
 
     def _text_in_header(self, header: list[Segment], text: str, *, has_mark: bool) -> list[Segment]:
-        """Return the text of the answer that follows an unfinished header."""
+        """Return the text of the answer after an unfinished header."""
         if self._is_complete_header(text, ended=True):
             return []
         length = len(text)
@@ -299,6 +299,6 @@ def _has_token(text: str) -> bool:
 
 
 def _first(text: str, marks: Iterable[str]) -> tuple[int, str] | None:
-    """Return the position of the first mark and the mark; of two at one position the longer one."""
+    """Return the position of the first mark and the mark; at equal positions, the longer mark."""
     found = [(at, -len(mark), mark) for mark in marks if (at := text.find(mark)) >= 0]
     return (min(found)[0], min(found)[2]) if found else None

@@ -1,7 +1,7 @@
 """Text of a model in segments, and the stop strings that span them.
 
-Each stage of `app.engine.text.stream` takes segments and returns segments. It holds back only text that it cannot
-decide yet, and keeps the source of each piece.
+Each stage of `app.engine.text.stream` takes segments and returns segments. It holds back only
+undecided text, and keeps the source of each piece.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from app.engine.sources import Source
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Complete characters, the source that drafted the token which completed them, and whether they are reasoning.
+    """Complete characters, the source that drafted the last of their tokens, and whether they are reasoning.
 
-    The source is None for the target's own tokens. A call of a tool is a segment too, as a reader sees it.
+    The source is None for the target's own tokens. A tool call is a segment too, as a reader sees it.
     """
 
     text: str
@@ -50,7 +50,7 @@ def text_of(segments: Iterable[Segment]) -> str:
 
 
 class StopScanner:
-    """End the text before the first stop string, which may span tokens; empty ones are ignored."""
+    """Ends the text before the first stop string, which may span tokens; ignores empty strings."""
 
     def __init__(self, stops: Sequence[str]) -> None:
         self._stops = tuple(stop for stop in stops if stop)
@@ -74,6 +74,6 @@ class StopScanner:
         return ready
 
     def flush(self) -> list[Segment]:
-        """Return the text held back, when no more text follows."""
+        """Return the text held back when no more text follows."""
         held, self._held = self._held, []
         return held

@@ -1,4 +1,4 @@
-"""Turn token bytes into segments of text, and detect answers that repeat themselves.
+"""Convert token bytes to segments of text, and detect answers that repeat themselves.
 
 Characters, reasoning marks and stop strings may span several tokens.
 """
@@ -15,10 +15,10 @@ from app.engine.text.reasoning import THINK, AnswerPart, ReasoningMarkup, Reason
 from app.engine.text.segments import Segment, StopScanner
 
 LONGEST_BLOCK = 256
-"""Tokens of the longest block that is detected."""
+"""Longest detected block in tokens."""
 LEAST_TOKENS = 64
 LEAST_TIMES = 4
-"""Tokens and repeats, the first occurrence included, that make a loop."""
+"""Tokens and occurrences that make a loop."""
 SHORT_BLOCK = 8
 LEAST_SHORT_TOKENS = 128
 """A shorter block needs more tokens: ruler lines, runs of zeros and empty table cells are not loops."""
@@ -29,12 +29,11 @@ _MIN_REPEATED_TOKENS = np.maximum(
 
 
 class TextStream:
-    """Turn token bytes into segments of text.
+    """Converts token bytes to segments of text.
 
     Args:
         stops: Strings that end the answer and are not shown; reasoning may contain them.
         ends: Strings that end the text anywhere: end-of-turn marks that are not tokens.
-        markup: Marks of reasoning and answer.
         part: Part of the answer in which the prompt ends.
         begun: Whether the text continues an answer or reasoning in the prompt.
     """
@@ -62,11 +61,11 @@ class TextStream:
 
     @property
     def stop(self) -> str:
-        """Return the stop string that was reached; "" for none."""
+        """Return the stop string that was reached, or ""."""
         return self._stops.found
 
     def push(self, piece: bytes, source: Source | None = None, token: int | None = None) -> list[Segment]:
-        """Add one token; return the segments that can be shown now.
+        """Add a token; return the segments that can be shown now.
 
         `piece` is its text, empty for a control token; `token` is its id, which identifies marks.
         """
@@ -81,9 +80,9 @@ class TextStream:
         return self._pass(incomplete + surrogate)
 
     def flush(self, *, ended: bool = True) -> list[Segment]:
-        """Return the segments held back, when no more tokens follow.
+        """Return the segments held back when no more tokens follow.
 
-        At the end of a complete answer, an incomplete character is shown as U+FFFD. If the answer may be continued,
+        At the end of a complete answer, an incomplete character becomes U+FFFD. If the answer may be continued,
         incomplete characters and headers are left out, because the model writes them again.
         """
         ready = self._pass(self._decoder.decode(b"", final=True)) if ended else []
@@ -105,17 +104,17 @@ class TextStream:
 
 
 class RepetitionDetector:
-    """Follow the tokens of one answer and report when they become a loop.
+    """Follows the tokens of an answer and reports loops.
 
     Small models can fall into a loop that fills the context. Only exact repetition of tokens counts: table rows, lines
-    of code and list items look alike, but they differ in some token.
+    of code and list items look alike, but differ in some token.
     """
 
     def __init__(self) -> None:
         self._recent = np.full(LONGEST_BLOCK, -1, dtype=np.int64)
         """The last tokens, newest first."""
         self._matches = np.zeros(LONGEST_BLOCK, dtype=np.int64)
-        """Tokens at the end that equal the token one block before, by the length of the block."""
+        """Number of final tokens that equal the token one block before, by block length."""
 
     def push(self, token: int) -> int:
         """Add the next token; return the consecutive occurrences of the last block if they are a loop, else 0."""

@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call of a tool with arguments, a JSON object as text, and its id in a conversation, "" as a model writes it."""
+    """A tool call with arguments, a JSON object as text; its id in a conversation is "" as written by a model."""
 
     name: str
     arguments: str
@@ -18,12 +18,12 @@ class ToolCall:
 
 
 def shown_call(call: ToolCall) -> str:
-    """Return a call as a reader sees it, `read_file(path="notes.md")`."""
+    """Return a call as a reader sees it: `read_file(path="notes.md")`."""
     return f"{call.name}({KeywordArguments().push(call.arguments)})"
 
 
 class KeywordArguments:
-    """Turn the text of a JSON object into keyword arguments while it comes."""
+    """Converts the streamed text of a JSON object into keyword arguments."""
 
     def __init__(self) -> None:
         self._depth = 0
@@ -31,7 +31,7 @@ class KeywordArguments:
         self._expects_key = True
 
     def push(self, text: str) -> str:
-        """Take the next part of the object; return what it adds to the arguments."""
+        """Add text of the object; return the new text of the arguments."""
         return "".join(map(self._shown, text))
 
     def _shown(self, character: str) -> str:

@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from app.llama.params import PairParams
 
 _CERTAIN_FIT_SHARE = 0.75
-"""Share of the room below which the estimate from the headers suffices; llama.cpp's own takes half a second a model."""
+"""Share of the memory below which the headers' estimate suffices; llama.cpp's own takes half a second per model."""
 _RETRY_SHARE = 0.9
 """Share of the needed memory that is assumed to be free after an out-of-memory load."""
 _CONTEXT_LENGTHS = (65_536, 32_768, 16_384)
-"""Contexts in tokens that are tried if the settings leave the length open, the longest first."""
+"""Contexts to try, in tokens and longest first, if the settings leave the length open."""
 _MAX_USED_SHARE = 0.9
-"""Largest share of a device's room that a pair may use with a context longer than the default."""
+"""Largest share of a device's memory for a pair with a context longer than the default."""
 _CONTEXT_SHARE = 1 / 8
-"""Share of a device's room that a context may take beyond the default one."""
+"""Share of a device's memory that a context may take beyond the default context."""
 _MAX_MEASUREMENTS = 2
-"""Measurements of one pair: each may move layers, which changes the compute buffers."""
+"""Measurements of a pair: each may move layers, which changes the compute buffers."""
 _SMALL_WINDOWS = "Small window cache to save memory; editing an earlier message reads more text again."
 
 
@@ -56,7 +56,7 @@ class Fitting:
         return replace(_placed(self.asked, self.plan, self.needs), memory=tuple(memory))
 
     def offers(self, pairs: Sequence[Pair]) -> tuple[Offer, ...]:
-        """Return the options if it does not fit; one may be a smaller pair of `pairs`."""
+        """Return the options if it does not fit, perhaps with a smaller pair of `pairs`."""
         capacity = Capacity(self.needs.rooms, n_ctx=self.asked.n_ctx or DEFAULT_CONTEXT)
         weighed = [weigh(pair, capacity, self.plan.target.devices) for pair in pairs]
         fits = [found for found in weighed if found.fit is Fit.FITS and found.need_bytes < self.needs.total]
@@ -81,7 +81,7 @@ class Fitting:
 
     @property
     def shortage(self) -> str:
-        """Return what it needs where too little is free, as a clause."""
+        """Return as a clause what is lacking on which device."""
         return "needs " + " and ".join(
             f"{memory_size(load.need_bytes)} {'in RAM' if load.device == MAIN else f'on {load.device}'} "
             f"({memory_size(load.room_bytes)} free)"
@@ -90,23 +90,23 @@ class Fitting:
         )
 
     def refusal(self, pairs: Sequence[Pair], message: str | None = None) -> DoesNotFitError:
-        """Return the error with the offers; without a message it says what is missing where."""
+        """Return the error with the offers; by default, the message says what is lacking."""
         target, draft = self.needs.target, self.needs.draft
         names = f"{target.name} with {draft.name}" if draft is not None else target.name
         return DoesNotFitError(message or f"{names} does not fit: it {self.shortage}.", self.offers(pairs))
 
 
 def fitted(params: PairParams, pairs: Sequence[Pair], servers: Sequence[RpcServer] = ()) -> PairParams:
-    """Return the pair with every layer placed in the memory that is free now, also of RPC servers.
+    """Return the pair with every layer placed in the free memory, including that of RPC servers.
 
     Raises:
         DoesNotFitError: It does not fit.
-        UsageError: A named device is not there.
+        UsageError: A named device is missing.
         ModelFileError: A file is missing or not a model.
         ModelLoadError: llama.cpp cannot list its devices.
     """
     safe = SafeFiles(params.safe_files)
-    # A child process loads a new file anyway, and can measure it as well.
+    # A child process loads a new file anyway, so it can also measure it.
     is_known = all(path in safe for path in (params.target, params.draft) if path is not None)
     found = fitting_of(params, with_remote(memory_rooms(), servers), certain=_CERTAIN_FIT_SHARE if is_known else 0.0)
     if not found.plan.fits and params.projector is not None and params.settings["model.mmproj"] == "auto":
@@ -142,17 +142,16 @@ def ran_out(
 
 
 def fitting_of(params: PairParams, rooms: Rooms, *, certain: float = 0.0) -> Fitting:
-    """Plan the placement of a pair; nothing is loaded.
+    """Plan the placement of a pair without loading it.
 
     Layers with a sliding window get a small cache if more then fits on the devices.
 
     Args:
-        params: What is to be loaded.
-        rooms: The devices.
-        certain: Up to this share of the room the headers suffice; above, llama.cpp estimates the memory.
+        params: The pair to load.
+        certain: Below this share of the memory the headers suffice; above, llama.cpp estimates the memory.
 
     Raises:
-        UsageError: A named device is not there.
+        UsageError: A named device is missing.
         ModelFileError: A file is missing or not a model.
     """
     found = _planned(params, rooms, certain)
@@ -178,7 +177,7 @@ def _planned(params: PairParams, rooms: Rooms, certain: float) -> Fitting:
 
 
 def _planned_again(pair: PairNeeds, before: Plan) -> Plan:
-    """Plan with measured sizes, which hold for the shares of the measured placement: keep these shares if they fit."""
+    """Plan with measured sizes, which hold for the shares of the measured placement; keep these shares if they fit."""
     planned, was = pair.plan(), before.target
     if planned.target.devices != was.devices or planned.target.tensor_split == was.tensor_split:
         return planned
@@ -194,12 +193,12 @@ def _placed(params: PairParams, planned: Plan, pair: PairNeeds) -> PairParams:
 
 
 def _buffers_of(placed: ModelParams) -> tuple[object, ...]:
-    """Return what the compute buffers depend on; with experts in RAM, they have copies of some."""
+    """Return what the compute buffers depend on; with experts in RAM, they hold copies of some."""
     return placed.devices, placed.tensor_split, bool(placed.cpu_experts)
 
 
 def with_open_context(found: Fitting) -> Fitting:
-    """Return the placement with the longest context of a few that costs little, if the settings leave it open.
+    """Return the placement with the longest affordable context, if the settings leave it open.
 
     It fits with room to spare, and every layer stays where it is. A context that the command prefers may cost more.
     """

@@ -1,4 +1,4 @@
-"""Memory for models: what this machine and RPC servers have, and what a pair that is to be loaded needs."""
+"""Memory for models: what this machine and RPC servers have, and what a pair needs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 FORMAT = 2
 _VALID_S = 7 * 86_400.0
-"""Seconds for which a measurement is used: a short burst of another program may have made it slower."""
+"""How long a measurement is used: another program may have slowed it down."""
 _BUSY_NOTE = "busy now: speeds are estimated when other programs are idle"
 log = logging.getLogger("tandem.memory")
 log.addHandler(logging.NullHandler())
@@ -58,7 +58,7 @@ def memory_rooms(devices: Sequence[Device] | None = None) -> Rooms:
     if devices is None and is_cpu_only_build():
         devices = ()
     elif devices is None:
-        # In a child, so that this process can still choose an op offload threshold.
+        # Use a child, so that this process can still choose an op offload threshold.
         build, listed = probe(available)
         devices = listed if build.supports_offload else ()
     rooms = (device for device in devices if device.kind in ("gpu", "igpu", "software"))
@@ -66,9 +66,9 @@ def memory_rooms(devices: Sequence[Device] | None = None) -> Rooms:
 
 
 def with_remote(rooms: Rooms, servers: Sequence[RpcServer]) -> Rooms:
-    """Return the rooms with those of RPC servers behind the local GPUs; llama.cpp numbers them through."""
+    """Return the rooms with RPC servers after the local GPUs, in llama.cpp's numbering."""
     local = fast_devices(rooms)
-    # With local GPUs they are one group, over which a model can be split.
+    # They form one group with local GPUs, over which a model can be split.
     backend = local[0].backend if local and local[0].is_fast else "RPC"
     free = [n_bytes for server in servers for n_bytes in server.free_bytes]
     remote = tuple(Device(f"RPC{i}", "gpu", backend, n_bytes) for i, n_bytes in enumerate(free))
@@ -76,7 +76,7 @@ def with_remote(rooms: Rooms, servers: Sequence[RpcServer]) -> Rooms:
 
 
 def machine_capacity(released: Mapping[str, int] | None = None, *, with_speed: bool = True) -> tuple[str, Capacity]:
-    """Return the machine in one line, and the memory for models that the installed build can use.
+    """Describe the machine in one line; return it with the memory for models that this build can use.
 
     Args:
         released: Bytes by device that are freed before other models are loaded; see `loaded_bytes`.
@@ -87,7 +87,7 @@ def machine_capacity(released: Mapping[str, int] | None = None, *, with_speed: b
     devices: tuple[Device, ...] = ()
     only_cpu = is_cpu_only_build()
     if not only_cpu:
-        # `tandem doctor` reports a broken library; a proposal for RAM is still right.
+        # `tandem doctor` reports a broken library; a proposal for RAM is still correct.
         with suppress(AppError):
             _, devices = probe(machine.ram_available)
     ram = main_memory_room(machine.ram_available, machine.ram_total)
@@ -126,9 +126,9 @@ def _line(machine: Machine, devices: Sequence[Device], rooms: Rooms) -> str:
 
 
 def loaded_bytes(pair: PairInfo | None) -> Mapping[str, int]:
-    """Return the bytes that a loaded pair releases by device, as estimated before it was loaded.
+    """Return the estimated bytes by device that unloading a pair releases.
 
-    RAM counts only without mapped weights, which are available to the system already.
+    RAM counts only without mapped weights, because the system can already reuse these.
     """
     by_device = {memory.device.lower(): memory.n_bytes for memory in pair.memory} if pair is not None else {}
     if MAIN in by_device:
@@ -147,17 +147,17 @@ def own_bytes() -> int:
 
 
 def bandwidth(cpu: str, devices: Sequence[Device], *, of_ram: bool = False) -> float | None:
-    """Return the bytes of weights that this build computes with per second, measured once a week.
+    """Return the bytes of weights that this build processes per second, measured once a week.
 
-    A measurement beside busy programs is not stored: the latest quiet one counts, and the next call tries again.
+    A measurement beside busy programs is not stored: the latest quiet measurement counts, and the next call tries
+    again.
 
     Args:
         cpu: Name of the CPU.
-        devices: Devices that the build lists.
-        of_ram: Compute on the CPU, not on the device that layers go to first.
+        of_ram: Compute on the CPU instead of the device that layers go to first.
 
     Returns:
-        None if it cannot be measured: no memory, a driver that crashes or hangs, or other programs that are busy.
+        None without memory, after a crash or hang of a driver, or while other programs are busy.
     """
     n_threads = default_threads()
     parts = [build_identity(), cpu, str(n_threads)]
@@ -212,7 +212,7 @@ def _projector_bytes(params: PairParams) -> tuple[int, int]:
     try:
         return projector_bytes(params)
     except AppError:
-        # The load reports it.
+        # The load reports a missing file.
         return 0, 0
 
 

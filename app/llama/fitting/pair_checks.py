@@ -1,4 +1,4 @@
-"""Checks of a pair for `tandem doctor`: where it would be loaded, whether it fits, and what slows it down."""
+"""Checks of a pair for `tandem doctor`: its placement, whether it fits, and what slows it down."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from app.settings.model_params import ModelParams
 from app.settings.placement import ALL_LAYERS, experts_in_ram
 
 _NOTICEABLE_THROTTLED_SHARE = 0.01
-"""Share of throttled periods that is noticeable."""
+"""Share of throttled periods above which doctor reports it."""
 _CAPPED_CLOCK_SHARE = 0.97
 """Clock limit below which the CPU counts as slowed down."""
 _GOOD_ACCEPTANCE = 0.8
@@ -34,7 +34,7 @@ _WORTH_CHANGING = 1.1
 
 
 class PlacedModel(NamedTuple):
-    """One model of a pair in its place; as in llama.cpp, the output counts as a layer."""
+    """A model of a pair with its placement; as in llama.cpp, the output counts as a layer."""
 
     role: str
     memory: ModelMemory
@@ -56,7 +56,7 @@ class PlacedModel(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Place and memory in one line."""
+        """Return placement and memory in one line."""
         where = f"all {self.n_layers} layers on {self.device if self.n_offloaded else 'the CPU'}"
         if 0 < self.n_offloaded < self.n_layers:
             left = self.n_layers - self.n_offloaded
@@ -91,12 +91,12 @@ class PlacedModel(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """A pair where it would be loaded, and everything that its speed depends on.
+    """A pair with its placement, and everything that its speed depends on.
 
     Attributes:
         cores: Physical cores of the machine.
         source: The target, as `--target` takes it.
-        offers: Options where the pair does not fit, one line each.
+        offers: Options if the pair does not fit, one line each.
         measured: Speeds measured in earlier answers, if any.
     """
 
@@ -123,17 +123,17 @@ class Situation:
 
     @property
     def uses_cpu(self) -> bool:
-        """Any layer is on the CPU."""
+        """Return whether any layer is on the CPU."""
         return any(model.n_offloaded < model.n_layers or model.placed.cpu_experts for model in self.models)
 
     @property
     def find_command(self) -> str:
-        """Command that looks for another draft."""
+        """Return the command that searches for another draft."""
         return f"  {fix('pairs.find', self.source)}"
 
 
 def model_checks(s: Situation) -> list[Check]:
-    """List target and draft with their place and memory."""
+    """List target and draft with their placement and memory."""
     return [Check("ok", model.role, model.text) for model in s.models]
 
 
@@ -152,7 +152,6 @@ def memory_checks(s: Situation) -> list[Check]:
 
 
 def speed_check(m: Measured | None) -> Check:
-    """List the measured speed."""
     if m is None:
         return Check("ok", "measured", "not yet; the first answer benchmarks, or now:", ("  ⟨tune⟩",))
     parts = [f"{m.speed} without drafts", *filter(None, [m.drafting])]
@@ -164,7 +163,7 @@ def speed_check(m: Measured | None) -> Check:
 
 
 def cause_checks(s: Situation) -> list[Check]:
-    """Return what slows the pair down, the usually most expensive cause first."""
+    """Return what slows the pair down, usually most expensive cause first."""
     return [check for find in _CAUSES if (check := find(s)) is not None]
 
 
@@ -214,7 +213,7 @@ def _draft_on_cpu(s: Situation) -> Check | None:
     target, draft = s.target, s.draft
     if draft is None or not target.n_offloaded or draft.n_offloaded == draft.n_layers:
         return None
-    # Over a network a drafted token would take longer than it saves.
+    # Over a network, a drafted token would take longer than it saves.
     if target.device.startswith("RPC"):
         return None
     where = "partly on the CPU" if draft.n_offloaded else "on the CPU"
@@ -292,7 +291,7 @@ def _rejected(s: Situation) -> Check | None:
         return None
     now, usual = m.best_speedup(m.acceptance, m.draft_ns), m.best_speedup(_GOOD_ACCEPTANCE, m.draft_ns)
     if usual < _NOTICEABLE_FACTOR * now:
-        # Here a better draft would gain nothing either.
+        # In this case a better draft would gain nothing either.
         return None
     text = (
         f"Measured acceptance is {m.acceptance:.0%}; {_GOOD_ACCEPTANCE:.0%} is usual for code in a well-matched pair."

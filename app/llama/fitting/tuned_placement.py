@@ -1,6 +1,6 @@
-"""Placements that `tandem tune --placement` compares, and the placement it chose for a pair on this machine.
+"""Placements that `tandem tune --placement` compares, and the chosen placement of a pair.
 
-llama.cpp reads the op offload threshold once in a process, so each placement is measured in a child.
+llama.cpp reads the op offload threshold once per process, so each placement is measured in a child.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from app.settings.table import BY_NAME
 
 FORMAT = 1
 _OFFLOAD_THRESHOLDS = (128, 16, 8, 4)
-"""Op offload thresholds to try beside llama.cpp's 32. No draft needs a batch of 128, so only prompts use that one."""
+"""Op offload thresholds to try beside llama.cpp's 32. No draft needs a batch of 128, so only prompts use 128."""
 
 
 def in_fixes(placement: Layer) -> str:
@@ -38,7 +38,7 @@ def in_fixes(placement: Layer) -> str:
 
 
 def with_placement(placement: Layer, params: PairParams) -> PairParams:
-    """Return a pair with these settings in place of automatic ones."""
+    """Return a pair with these settings instead of the automatic ones."""
     values: Any = placement
     return replace(
         params.over(placement),
@@ -48,15 +48,15 @@ def with_placement(placement: Layer, params: PairParams) -> PairParams:
 
 
 def _automatic(params: PairParams) -> frozenset[str]:
-    """Return the settings of the placement that have no value."""
+    """Return the placement settings without a value."""
     return frozenset(name for name in TUNED if params.settings.origin(name) is Origin.DEFAULT)
 
 
 def candidate_placements(found: Fitting) -> list[Layer]:
-    """Return the placements to compare with the automatic one, which is the first of them.
+    """Return the placements to compare; the first is the automatic placement.
 
-    Where one does not fit, as many layers as fit go to the GPU. A mixture whose experts are partly in RAM is compared
-    with whole layers in RAM, too.
+    If a placement does not fit, as many layers as possible go to the GPU. A mixture whose experts are partly in RAM is
+    also compared with whole layers in RAM.
     """
     params, pair, draft = found.params, found.needs, found.plan.draft
     target = pair.target
@@ -76,7 +76,7 @@ def candidate_placements(found: Fitting) -> list[Layer]:
 
 
 def offload_candidates(placement: Layer, found: Fitting) -> list[Layer]:
-    """Return one placement with other op offload thresholds; [] if the GPU has all weights."""
+    """Return a placement with other op offload thresholds; [] if the GPU has all weights."""
     target, model = found.plan.target, found.params.model
     in_ram = target.cpu_experts or target.n_gpu_layers != ALL_LAYERS or model.overrides
     if not in_ram or model.on_cpu or "model.offload_min_batch" not in _automatic(found.params):
@@ -85,7 +85,7 @@ def offload_candidates(placement: Layer, found: Fitting) -> list[Layer]:
 
 
 def measure(params: PairParams, budget_ns: int, passes: int) -> tuple[CostProfile, bool]:
-    """Load a pair and measure its costs: the child's side of `tandem tune --placement`.
+    """Load a pair and measure its costs, in the child of `tandem tune --placement`.
 
     Returns:
         The costs, and whether a draft model or draft layers are loaded.
@@ -106,9 +106,9 @@ def measure(params: PairParams, budget_ns: int, passes: int) -> tuple[CostProfil
 
 
 def with_tuned_placement(params: PairParams, local: Callable[[], Rooms]) -> PairParams:
-    """Return a pair in the placement that was chosen for it here, if any; `local` lists the devices."""
+    """Return a pair in the placement chosen for it on this machine, if any; `local` lists the devices."""
     file = placement_file(params)
-    # Listing them takes a child process.
+    # Listing devices takes a child process.
     placement = load_placement(file, local()) if file is not None and file.is_file() else None
     return replace(with_placement(placement, params), tuned=placement) if placement else params
 
@@ -128,7 +128,7 @@ def placement_file(params: PairParams) -> Path | None:
 
 
 def save_placement(file: Path | None, placement: Layer, rooms: Rooms) -> None:
-    """Store the placement chosen for these devices; the automatic one removes the file. Raises OSError."""
+    """Store the placement chosen for these devices; the automatic placement removes the file. Raises OSError."""
     if file is not None and placement:
         atomic.write_json(file, {"format": FORMAT, "devices": _devices(rooms), "settings": placement})
     elif file is not None:
@@ -136,7 +136,7 @@ def save_placement(file: Path | None, placement: Layer, rooms: Rooms) -> None:
 
 
 def load_placement(file: Path, rooms: Rooms) -> Layer | None:
-    """Read a placement chosen for these devices; None if there is none that can be used."""
+    """Read a placement chosen for these devices, if there is a usable one."""
 
     def checked(raw: Any) -> Layer:
         chosen = raw["settings"] if raw["devices"] == _devices(rooms) else {}

@@ -1,6 +1,6 @@
 """Hugging Face: search, headers and downloads, everything checked.
 
-The only importer of huggingface_hub and its HTTP client. Their environment variables are set right before their import.
+The only importer of huggingface_hub and its HTTP client; it sets their environment variables right before the import.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from app.core.errors import HubError
 ADDRESS = "HF_ENDPOINT"
 USUAL = "https://huggingface.co"
 _INVALID_ENDPOINT = "http://hf-endpoint.invalid"
-"""Replaces an invalid address: no one owns it (RFC 2606)."""
+"""Replaces an invalid address; nobody can register it (RFC 2606)."""
 _PROXY_SCHEMES = ("https", "http", "all")
 _OFFLINE_VARIABLES = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
 _TELEMETRY_VARIABLES = ("HF_HUB_DISABLE_TELEMETRY", "DISABLE_TELEMETRY", "DO_NOT_TRACK")
@@ -22,7 +22,7 @@ _TRUE_VALUES = ("1", "ON", "YES", "TRUE")
 
 
 def prepare_environment(environ: MutableMapping[str, str] = os.environ) -> None:
-    """Replace an address that the client crashes with, and turn its telemetry and warnings off."""
+    """Replace an address that crashes the client; turn off its telemetry and warnings."""
     address = environ.get(ADDRESS, USUAL)
     if not address.strip():
         del environ[ADDRESS]
@@ -51,14 +51,14 @@ def check_environment() -> None:
 
 
 def offline_by() -> str | None:
-    """Return the variable that sets offline mode."""
+    """Return the variable that sets offline mode, if any."""
     name = next((name for name in _OFFLINE_VARIABLES if os.environ.get(name)), None)
     return name if name is not None and os.environ[name].upper() in _TRUE_VALUES else None
 
 
 def named_by() -> str | None:
-    """Return the variables that change the server or the route, such as "HF_ENDPOINT and HTTPS_PROXY"."""
-    # Not needed for the first frame.
+    """Return the variables that change the server or the route, such as "HF_ENDPOINT and HTTPS_PROXY", if any."""
+    # The first frame does not need this import.
     from urllib.request import getproxies
 
     proxies = getproxies()
@@ -67,7 +67,7 @@ def named_by() -> str | None:
 
 
 def check_named() -> str:
-    """Return the end of a hint that names these variables, if any."""
+    """Return the end of a hint that names these variables, or ""."""
     named = named_by()
     return f" Also check {named}." if named else ""
 

@@ -1,6 +1,6 @@
-"""Hugging Face's cache on this machine, shared with every other program that uses it.
+"""Hugging Face's cache on this machine, shared with all programs that use it.
 
-Content lies under `blobs` by its hash, names under `snapshots` by commit, as huggingface_hub puts them. Importing this
+Content is under `blobs` by its hash, names are under `snapshots` by commit, as in huggingface_hub. Importing this
 module does not load the client.
 """
 
@@ -22,13 +22,13 @@ from app.models.hub.choose import RemoteFile, choose, safe_name
 from app.models.source import DEFAULT_REVISION, HubModel, home_expanded
 
 PARTIAL = ".incomplete"
-"""Suffix of a file that is not downloaded completely."""
+"""Suffix of an incomplete download."""
 _SHA256_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 @contextmanager
 def disk_errors() -> Iterator[None]:
-    """Turn errors of the disk into `CacheError`s."""
+    """Convert disk errors to `CacheError`s."""
     try:
         yield
     except OSError as error:
@@ -36,7 +36,7 @@ def disk_errors() -> Iterator[None]:
 
 
 def disk_error(error: OSError) -> CacheError:
-    """Return the sentence for an error of the disk."""
+    """Word a disk error."""
     place = error.filename or folder()
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return CacheError(
@@ -49,7 +49,7 @@ def disk_error(error: OSError) -> CacheError:
     )
 
 
-# Where files lie
+# Paths
 
 
 def folder() -> Path:
@@ -65,7 +65,7 @@ def _repo_folder(repo: str) -> Path:
 
 
 def blob_path(file: RemoteFile) -> Path:
-    """Return the path of a file's content, present or not."""
+    """Return the path of a file's content, whether it exists or not."""
     if file.sha256 is None:
         raise HubError(f"Hugging Face sends no checksum of {file.path}.", "It may not be a Hugging Face server.")
     return _repo_folder(file.repo) / "blobs" / file.sha256
@@ -82,13 +82,13 @@ def content_of(unfinished: Path) -> Path:
     return unfinished.with_name(unfinished.name.partition(".")[0])
 
 
-# What is here
+# Files on this machine
 
 
 def cached(repo: str, revision: str, path: str, size: int | None) -> Path | None:
-    """Return a complete file of a commit, branch or tag that is here, by its size, or of any size with None.
+    """Return a complete file of a commit, branch or tag, if present with this size, or any size for None.
 
-    A power cut may leave a shorter one.
+    After a power cut, the file may be shorter.
     """
     if ".." in revision.split("/"):
         return None
@@ -101,7 +101,7 @@ def cached(repo: str, revision: str, path: str, size: int | None) -> Path | None
 
 
 def sha256_of(named: Path) -> str | None:
-    """Return the checksum in the name of a cached file's content; None where links are not used."""
+    """Return the checksum in the name of a cached file's content; None if the cache has no links."""
     try:
         content = named.readlink().name
     except OSError:
@@ -110,7 +110,7 @@ def sha256_of(named: Path) -> str | None:
 
 
 def cached_model(source: HubModel, *, draft: bool = False) -> tuple[Path, tuple[RemoteFile, ...]] | None:
-    """Return the path to load of a model that can be used without Hugging Face, and its files; None if it is not here.
+    """Return the path to load of a model that needs no download, and its files, if it is here.
 
     Any program may have downloaded it. A file of another commit counts if no commit is named, or by its checksum.
     """
@@ -121,7 +121,7 @@ def cached_model(source: HubModel, *, draft: bool = False) -> tuple[Path, tuple[
         commit = _commit(here, source.revision)
         snapshots = sorted((here / "snapshots").iterdir(), key=lambda one: (one.name == commit, one.stat().st_mtime))
         for snapshot in reversed(snapshots):
-            # A source that is not found, or not clear, in one snapshot may be in the next.
+            # A source that is missing or ambiguous in one snapshot may be found in the next.
             with suppress(HubError):
                 found = choose(source, _files_of(source.repo, snapshot), draft=draft).files
                 is_same = source.sha256 is not None and sha256_of(snapshot / found[0].path) == source.sha256
@@ -131,7 +131,7 @@ def cached_model(source: HubModel, *, draft: bool = False) -> tuple[Path, tuple[
 
 
 def _commit(here: Path, revision: str) -> str:
-    """Return the commit of a branch or tag as noted in a repository's folder; a commit stays itself."""
+    """Return the commit of a branch or tag in a repository's folder; a commit is returned unchanged."""
     reference = here / "refs" / revision
     return reference.read_text().strip() if is_file(reference) else revision
 
@@ -145,13 +145,13 @@ def _files_of(repo: str, snapshot: Path) -> list[RemoteFile]:
 
 
 def cached_file(source: HubModel, *, draft: bool = False) -> Path | None:
-    """Return the path to load of a model that can be used without Hugging Face."""
+    """Return the path to load of a model that needs no download, if it is here."""
     found = cached_model(source, draft=draft)
     return found[0] if found is not None else None
 
 
 def bytes_to_download(pair: Pair) -> int:
-    """Return the bytes of a pair that would be downloaded, as far as the catalog knows their sizes."""
+    """Return the bytes of a pair that would be downloaded, if the catalog knows their sizes."""
     n_bytes = 0
     for source in pair.sources:
         if isinstance(source, HubModel) and source.size is not None and cached_file(source) is None:
@@ -162,7 +162,7 @@ def bytes_to_download(pair: Pair) -> int:
 
 
 def complete(file: RemoteFile) -> Path | None:
-    """Return a complete file, by its name or its content; None if there is none."""
+    """Return a complete file, by its name or its content, if present."""
     if (named := cached(file.repo, file.commit, file.path, file.size)) is not None:
         return named
     content = blob_path(file)
@@ -170,7 +170,6 @@ def complete(file: RemoteFile) -> Path | None:
 
 
 def partial_bytes(file: RemoteFile) -> int:
-    """Return the bytes of an incomplete download."""
     try:
         return min(file.size, partial_path(file).stat().st_size)
     except (FileNotFoundError, NotADirectoryError):
@@ -178,7 +177,7 @@ def partial_bytes(file: RemoteFile) -> int:
 
 
 def missing_bytes(file: RemoteFile) -> int:
-    """Return the bytes of a file that are still to be downloaded. Raises HubError."""
+    """Return the missing bytes of a file. Raises HubError."""
     with disk_errors():
         return 0 if complete(file) is not None else file.size - partial_bytes(file)
 
@@ -193,7 +192,7 @@ def free_bytes() -> int:
 
 
 def unfinished(repo: str = "*") -> dict[Path, int]:
-    """Return incomplete downloads of any program with their bytes, without those that are running."""
+    """Return incomplete downloads of any program with their bytes, except running downloads."""
     found = {}
     for path in sorted(folder().glob(f"models--{repo.replace('/', '--')}/blobs/*{PARTIAL}")):
         with suppress(OSError):
@@ -203,13 +202,13 @@ def unfinished(repo: str = "*") -> dict[Path, int]:
 
 
 def is_downloading(unfinished: Path) -> bool:
-    """Return True if a program is downloading the rest of a file. Raises OSError."""
+    """Return whether a program is downloading the rest of a file. Raises OSError."""
     with locked_content(content_of(unfinished)) as is_locked:
         return not is_locked
 
 
 def any_downloading() -> bool:
-    """Return True if a program is downloading a file into the cache."""
+    """Return whether a program is downloading a file into the cache."""
     with disk_errors():
         return any(map(is_downloading, folder().glob(f"models--*/blobs/*{PARTIAL}")))
 
@@ -219,7 +218,7 @@ def any_downloading() -> bool:
 
 @contextmanager
 def locked_content(content: Path) -> Iterator[bool]:
-    """Hold the lock that every client of the cache takes before it writes; yield False if another has it."""
+    """Hold the lock that every client of the cache takes before writing; yield False if another program holds it."""
     from filelock import FileLock, Timeout
 
     repo = content.parents[1]
@@ -238,7 +237,7 @@ def locked_content(content: Path) -> Iterator[bool]:
 
 
 def place(file: RemoteFile) -> Path:
-    """Give content under `blobs` its name, as the client does; return the path to load. Raises CacheError."""
+    """Link content under `blobs` to its name, as the client does; return the path to load. Raises CacheError."""
     from huggingface_hub.file_download import are_symlinks_supported
 
     content, named = blob_path(file), _repo_folder(file.repo) / "snapshots" / file.commit / file.path
@@ -248,13 +247,13 @@ def place(file: RemoteFile) -> Path:
             atomic.replace(content, named)
         elif not (named.is_symlink() and named.resolve() == content.resolve()):
             named.unlink(missing_ok=True)
-            # Relative, so that the whole cache can be moved.
+            # A relative link lets users move the whole cache.
             named.symlink_to(os.path.relpath(content, named.parent))
     return named
 
 
 def save_revision(repo: str, revision: str, commit: str) -> None:
-    """Point a branch or tag to its commit, so that its files are found offline; ignore a disk that refuses."""
+    """Point a branch or tag to its commit, so that its files are found offline; ignore disk errors."""
     reference = _repo_folder(repo) / "refs" / revision
     if revision != commit and safe_name(revision):
         with suppress(OSError):

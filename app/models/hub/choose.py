@@ -1,4 +1,4 @@
-"""Choose a file of a repository by its quantization; works on names and sizes."""
+"""Choose a file of a repository by its quantization, from names and sizes."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from app.models.source import DEFAULT_REVISION, HubModel
 
 _NOT_A_MODEL = re.compile(r"(^|[/._-])(mmproj|imatrix|lora|adapter|draft-head)([/._-]|$)", re.IGNORECASE)
 _DRAFT_HEAD_NAME = re.compile("|".join(source.file_name for source in Source if source.file_name), re.IGNORECASE)
-"""Draft layers that need a target."""
+"""Names of draft layers, which need a target."""
 _PROJECTOR_NAME = re.compile(r"mmproj[^/]*\.gguf$", re.IGNORECASE)
 PREFERENCE = ("Q4_K_M", "Q4_K_S", "Q5_K_M", "Q4_0", "IQ4_XS", "Q6_K", "Q8_0", "Q3_K_M")
-"""Quantizations in the order they are taken when none is named: most quality for the memory first."""
+"""Quantizations in order of preference if none is named: most quality for the memory first."""
 DRAFT_PREFERENCE = ("Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "Q4_0")
-"""A draft is small anyway; what a smaller quantization saves in time it loses in acceptance."""
+"""Preference for drafts. A draft is small: a smaller quantization saves little time and loses acceptance."""
 _LONGEST_NAME, _LONGEST_PATH = 200, 1_000
-"""Bytes; file systems allow 255 and a few thousand."""
+"""Limits in bytes; file systems allow 255 and a few thousand."""
 _REPLACED_FIX = "Its authors may have replaced it. To use the current file: ⟨setup.latest⟩"
 _MAX_SHOWN_FILES = 12
 _MAX_COMPARED_NAMES = 200
-"""Names that are compared for the nearest one; each takes a millisecond."""
+"""Number of names compared to find the nearest; each takes a millisecond."""
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
-    """A file of a repository at a commit: path, size in bytes, and SHA-256 if Hugging Face gives one."""
+    """A file of a repository at a commit: path, size in bytes, and SHA-256 if Hugging Face provides it."""
 
     path: str
     size: int
@@ -47,7 +47,7 @@ class RemoteFile:
 
 
 def safe_name(path: str) -> bool:
-    """Return True if a file of that name stays inside its folder and can exist."""
+    """Return whether a file of that name stays inside its folder and can exist."""
     parts = path.split("/")
     return (
         path.isprintable()
@@ -61,7 +61,7 @@ def safe_name(path: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
-    """One model of a repository: one file, or all parts of a split one, in order; `quant` is "" if unknown."""
+    """A model of a repository: one file, or all parts of a split model, in order; `quant` is "" if unknown."""
 
     quant: str
     files: tuple[RemoteFile, ...]
@@ -73,14 +73,13 @@ class ModelFiles:
 
     @property
     def size(self) -> int:
-        """Bytes of all files."""
         return sum(file.size for file in self.files)
 
 
 def models_in(files: Sequence[RemoteFile], *, heads: bool = False) -> list[ModelFiles]:
     """Return the complete models among a repository's files, without projectors, adapters and incomplete splits.
 
-    Draft layers are left out as well, unless `heads`.
+    Draft layers are also left out, unless `heads`.
     """
     parts: dict[tuple[str, int], dict[int, RemoteFile]] = {}
     for file in files:
@@ -93,16 +92,16 @@ def models_in(files: Sequence[RemoteFile], *, heads: bool = False) -> list[Model
     models = (
         ModelFiles(quantization(stem), tuple(found[i] for i in sorted(found)))
         for (stem, n), found in parts.items()
-        # Counted first: a name may claim 99,999 parts, and as many names may.
+        # Count first: a name may claim 99,999 parts, and there may be as many names.
         if len(found) == n and sorted(found) == list(range(1, n + 1))
     )
     return sorted(models, key=lambda model: (model.size, model.name))
 
 
 def draft_layers(files: Sequence[RemoteFile]) -> list[ModelFiles]:
-    """Return the files of a repository with draft layers alone.
+    """Return the files of a repository with only draft layers.
 
-    Those that llama.cpp finds by itself come first ("mtp-..." beside the target), then the preferred quantization.
+    Files that llama.cpp finds itself come first ("mtp-..." beside the target), then the preferred quantization.
     """
     layers = [model for model in models_in(files, heads=True) if _DRAFT_HEAD_NAME.search(model.name)]
     return sorted(
@@ -115,9 +114,9 @@ def draft_layers(files: Sequence[RemoteFile]) -> list[ModelFiles]:
 
 
 def projector_for(model: str, files: Sequence[RemoteFile]) -> RemoteFile | None:
-    """Return the projector for the file of a model: from its folder, else from a folder above it.
+    """Return the projector for a model's file, from its folder or a folder above it.
 
-    Of several, one is preferred whose name has no words that the model's lacks.
+    If there are several, prefer a name without words that the model's name lacks.
     """
     found = [file for file in files if _PROJECTOR_NAME.search(file.path)]
     return min(
@@ -128,14 +127,14 @@ def projector_for(model: str, files: Sequence[RemoteFile]) -> RemoteFile | None:
 
 
 def choose(source: HubModel, files: Sequence[RemoteFile], *, draft: bool = False) -> ModelFiles:
-    """Return the model that a source means among all files of its repository.
+    """Pick the model in a repository that a source refers to.
 
-    If none is named, `draft` decides which quantization is preferred.
+    If the source names none, `draft` decides which quantization is preferred.
 
     Raises:
-        HubError: There is none, or more than one; `FileChangedError` if it is not the file that a catalog means.
+        HubError: There is none, or more than one; `FileChangedError` if it is not the catalog's file.
     """
-    # A repository of draft layers holds nothing else.
+    # A repository of draft layers has no other files.
     models = models_in(files) or (models_in(files, heads=True) if draft else [])
     if source.file is not None:
         found = _by_file(source, source.file, models, files)
@@ -155,7 +154,7 @@ def choose(source: HubModel, files: Sequence[RemoteFile], *, draft: bool = False
             difference = f"its SHA-256 is {file.sha256}, not {known}"
         found = replace(found, files=(replace(file, sha256=known),))
     elif source.size not in (None, found.size) and source.revision != DEFAULT_REVISION:
-        # At a branch, a size is an estimate, which people may round.
+        # The size at a branch is an estimate, which people may round.
         difference = f"it has {found.size:,} bytes, not {source.size:,}"
     if difference:
         made = f"{file.path} of {source.repo} is not the file that this pair was made with: {difference}."
@@ -164,7 +163,7 @@ def choose(source: HubModel, files: Sequence[RemoteFile], *, draft: bool = False
 
 
 def successor(source: HubModel, files: Sequence[RemoteFile]) -> ModelFiles:
-    """Return what a repository holds in place of a file: the same name, else the same quantization.
+    """Return a repository's replacement for a file: the same name, or else the same quantization.
 
     Raises:
         HubError: There is neither, or more than one file.
@@ -199,7 +198,7 @@ def _by_quant(source: HubModel, quant: str, models: Sequence[ModelFiles]) -> Mod
     alike = alike or [model for model in models if asked in plain(model.name.rsplit("/", 1)[-1])]
     if not alike:
         raise HubError(f"{source.repo} has no complete quantization {quant}.", f"It has {_list(models)}.")
-    # "Q4" means the usual one of that width, "Q4_K" the medium one.
+    # "Q4" means the usual quantization of that width, "Q4_K" the medium one.
     return _preferred(source, alike, PREFERENCE)
 
 

@@ -1,4 +1,4 @@
-"""Ask Hugging Face: the files of a repository, searches, and ranges of files."""
+"""Ask Hugging Face for the files of a repository, search results, and ranges of files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MAX_FILES = 20_000
 _COMMIT_ID = re.compile(r"[0-9A-Za-z][\w.-]{0,99}", re.ASCII)
 _SHA256_DIGEST = re.compile(r"[0-9a-f]{64}")
 _UNEXPECTED_JSON_ERRORS = (TypeError, KeyError, AttributeError, ValueError, RecursionError)
-"""Raised by reading JSON that has another shape."""
+"""Errors caused by JSON of another shape."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ class Repository:
     """Files of a repository at a commit, without unsafe names.
 
     Attributes:
-        gated: Its terms must be accepted first.
-        name: Its name today; Hugging Face forwards an earlier one.
+        gated: Whether its terms must be accepted first.
+        name: Its current name; Hugging Face forwards earlier names.
     """
 
     files: tuple[RemoteFile, ...]
@@ -60,7 +60,7 @@ def session() -> httpx2.Client:
 
 
 def repository(name: str, revision: str) -> Repository:
-    """Look up a repository. Raises HubError if it is not available; a `WaitError` if perhaps later."""
+    """Look up a repository. Raises HubError if it is not available, or `WaitError` if it may be available later."""
     if not is_repository(name):
         raise HubError(f'"{name}" is not a valid repository name.', "Names look like owner/repo.")
     path = f"models/{name}/revision/{quote(revision, safe='')}"
@@ -83,7 +83,7 @@ def _found(info: Mapping[str, Any]) -> FoundRepository:
 
 
 def _ask(about: str, path: str, params: Mapping[str, Any], read: Callable[[Any], T]) -> T:
-    """Return what `read` makes of a JSON answer of bounded length; anything else is an error."""
+    """Return the result of `read` for a JSON answer of limited length; anything else is an error."""
     check_environment()
     url = f"{constants.ENDPOINT}/api/{path}"
     data = bytearray()
@@ -93,7 +93,7 @@ def _ask(about: str, path: str, params: Mapping[str, Any], read: Callable[[Any],
     ):
         _raise_for_status(response)
         if response.headers.get("Content-Encoding", "identity").strip().lower() not in ("", "identity"):
-            # A few packed bytes may stand for gigabytes.
+            # A few compressed bytes may stand for gigabytes.
             raise HubError(f"{host()} sent a compressed answer.", login_page())
         for part in response.iter_raw():
             data += part
@@ -106,7 +106,7 @@ def _ask(about: str, path: str, params: Mapping[str, Any], read: Callable[[Any],
 
 
 def _headers() -> dict[str, str]:
-    # A compressed answer could not be continued or bounded by its length.
+    # A compressed answer could not be resumed or limited by its length.
     headers = build_hf_headers() | {"Accept-Encoding": "identity"}
     if not headers.get("authorization", "").isascii():
         raise HubError("The Hugging Face token has non-ASCII characters.", f"Copy it again. {LOG_IN}")
@@ -114,7 +114,7 @@ def _headers() -> dict[str, str]:
 
 
 def _raise_for_status(response: httpx2.Response) -> None:
-    """Raise the client's error; the page of an error is not read, because it may be endless."""
+    """Raise the client's error without reading its page, which may be endless."""
     if response.is_error:
         headers = [(name, value) for name, value in response.headers.raw if not name.lower().startswith(b"content-")]
         response = httpx2.Response(response.status_code, headers=headers, request=response.request)
@@ -144,14 +144,14 @@ def _repository(name: str, info: Mapping[str, Any]) -> Repository:
 
 
 def stream_from(file: RemoteFile, had: int, end: int | None = None) -> Generator[memoryview, None, None]:
-    """Yield the bytes of a file from offset `had` on, as they arrive.
+    """Yield the bytes of a file from offset `had`, as they arrive.
 
     Args:
-        had: Number of bytes that were received earlier. If the server sends them again, their chunks are empty.
+        had: Number of bytes received earlier. If the server sends them again, their chunks are empty.
         end: End of the range; None for the rest of the file.
 
     Raises:
-        HubError: The answer is something else; a `WaitError` if the connection breaks or the answer ends too early.
+        HubError: The answer is something else; `WaitError` if the connection breaks or the answer ends too early.
     """
     headers, url = _headers(), hf_hub_url(file.repo, file.path, revision=file.commit)
     if had or end is not None:
@@ -162,7 +162,7 @@ def stream_from(file: RemoteFile, had: int, end: int | None = None) -> Generator
     ):
         _raise_for_status(response)
         _check_range(response, file, had)
-        # A server without ranges sends everything again.
+        # A server without range support sends everything again.
         skip = 0 if response.status_code == 206 else had
         for chunk in response.iter_raw():
             new = memoryview(chunk)[skip:]

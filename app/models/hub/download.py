@@ -1,7 +1,7 @@
-"""Download a file into the cache: resume at its byte, verify its checksum, take turns with other programs.
+"""Download a file into the cache: resume, verify its checksum, take turns with other programs.
 
-huggingface_hub 2.4 starts a stopped download over and checks no hash. So the bytes are fetched here, by its own HTTP
-session, to the path where it looks for them.
+huggingface_hub 2.4 restarts a stopped download and checks no hash. So Tandem downloads the bytes itself, with the
+client's HTTP session, to the path where the client looks for them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _REPORT_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """Download one file of a repository into the cache; resume an incomplete download.
+    """Downloads a file of a repository into the cache; resumes an incomplete download.
 
     Attributes:
         file: The file at a fixed commit, so that every request gets the same bytes.
@@ -54,7 +54,7 @@ class Download:
             here = cache.complete(self.file)
             if here is None:
                 return False
-            # A cached name tells its own checksum; Hugging Face may list another file now.
+            # A cached name contains its own checksum; Hugging Face may list another file now.
             expected = cache.sha256_of(here) or self.file.sha256
             with here.open("rb", buffering=0) as file:
                 if expected in (None, self._hash(file, here.stat().st_size).hexdigest()):
@@ -69,7 +69,7 @@ class Download:
         Downloaded bytes stay on disk, and the next call resumes after them.
 
         Raises:
-            HubError: It is not available; `CacheError` if it is the disk.
+            HubError: It is not available; `CacheError` for a disk error.
             Interrupted: Canceled.
         """
         file = self.file
@@ -105,7 +105,7 @@ class Download:
         for again in (True, False):
             with path.open("a+b", buffering=0) as out:
                 digest = self._resume(out)
-                # The name must not outlive a power cut without its bytes.
+                # The name must not survive a power cut without its bytes.
                 os.fsync(out.fileno())
             if digest == self.file.sha256:
                 return atomic.replace(path, cache.blob_path(self.file))
@@ -132,7 +132,7 @@ class Download:
                     for chunk in chunks:
                         self.watcher.check_cancelled()
                         while chunk:
-                            # Unbuffered: counted bytes survive a kill of this process.
+                            # Unbuffered, so that counted bytes survive if this process is killed.
                             n = out.write(chunk)
                             digest.update(chunk[:n])
                             have += n

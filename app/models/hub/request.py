@@ -1,4 +1,4 @@
-"""Requests to Hugging Face: their errors in one sentence and one fix each, retries, and one deadline."""
+"""Requests to Hugging Face: a sentence and a fix for each error, retries, and a deadline."""
 
 from __future__ import annotations
 
@@ -35,29 +35,29 @@ from app.models.progress import Watcher, duration
 T = TypeVar("T")
 
 LOOKUP_S = 30.0
-"""Seconds for a listing or a search."""
+"""Time limit for a listing or a search."""
 HEADER_S = 180.0
-"""Seconds for a header: 16 MB at 100 kB/s."""
+"""Time limit for a header: 16 MB at 100 kB/s."""
 CACHED_S = 10.0
-"""Seconds for a listing where a downloaded file can be used without it."""
+"""Time limit for a listing if a downloaded file can be used without it."""
 _POLL_S = 0.1
 _LONGEST_WAIT_S = 60.0
 _TICK_S = 1.0
 _MAX_ATTEMPTS = 8
-"""Two minutes of waiting."""
+"""Number of attempts: two minutes of waiting."""
 _LOOKUP_ATTEMPTS = 3
 _OFFLINE_S = 12 * 3600.0
-"""A download waits a night for the network."""
+"""A download waits for the network overnight."""
 LOG_IN = 'Create a token on the page "settings/tokens" of your account and set HF_TOKEN, or run: hf auth login'
 _RETRY_LATER_FIX = "It may be temporary; downloaded bytes are kept."
 _BAD_TOKEN = "Invalid credentials"
 _TLS_ERROR_WORDS = ("certificate", "ssl")
 _LONGEST_ADVICE_S = 3600.0
-"""A longer wait is ignored."""
+"""Longer waits are ignored."""
 
 
 class Retries:
-    """Consecutive failures of one download or request.
+    """Consecutive failures of a download or request.
 
     Args:
         watcher: Called every second of a wait.
@@ -76,10 +76,10 @@ class Retries:
         self._waited_s = 0.0
 
     def wait(self, error: WaitError) -> None:
-        """Wait as long as the server asks, or twice as long every time.
+        """Wait as long as the server asks, or twice as long each time.
 
         Raises:
-            HubError: Too many failures, or too long.
+            HubError: There were too many failures, or the wait is too long.
             Interrupted: Canceled.
         """
         self._failures += 1
@@ -100,13 +100,13 @@ class Retries:
 
 
 def interruptible_lookup(ask: Callable[[], T], watcher: Watcher, seconds: float) -> T:
-    """Return the answer to a request; retry temporary failures within one deadline.
+    """Return the answer to a request; retry temporary failures before one deadline.
 
-    The request runs on a daemon thread, abandoned at the deadline or at Ctrl+C: a name query cannot be interrupted. A
-    server that cannot be reached is an error at once.
+    The request runs on a daemon thread, abandoned at the deadline or at Ctrl+C, because a name lookup cannot be
+    interrupted. An unreachable server is an error immediately.
 
     Args:
-        watcher: Receives the status text, and cancels it.
+        watcher: Receives the status text, and cancels the request.
         seconds: Time limit for all attempts together.
 
     Raises:
@@ -138,7 +138,7 @@ def interruptible_lookup(ask: Callable[[], T], watcher: Watcher, seconds: float)
 
 @contextmanager
 def translated(repo: str) -> Iterator[None]:
-    """Turn exceptions of the client, the network and the disk into `HubError`s about a repository."""
+    """Convert exceptions of the client, the network and the disk to `HubError`s about a repository."""
     try:
         yield
     except (httpx2.HTTPError, httpx2.InvalidURL, OSError, EntryNotFoundError) as error:
@@ -146,7 +146,7 @@ def translated(repo: str) -> Iterator[None]:
 
 
 def sentence(error: BaseException, repo: str) -> HubError:
-    """Return the sentence and fix for an exception; a `WaitError` where retrying makes sense."""
+    """Return the sentence and fix for an exception, as a `WaitError` if retrying makes sense."""
     match error:
         case OfflineModeIsEnabled():
             return HubError(f"Offline mode: {offline_by()} is set.", "Unset it, or choose a downloaded pair.")
@@ -209,12 +209,12 @@ def host() -> str:
 
 
 def login_page() -> str:
-    """Return the hint for an answer that is not Hugging Face's."""
+    """Return the hint for an answer that is not from Hugging Face."""
     return f"A network login page may have answered: open any web page in a browser.{check_named()}"
 
 
 def wait_asked(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds to wait by `RateLimit` or `Retry-After`; None if neither is plausible."""
+    """Return the seconds to wait from `RateLimit` or `Retry-After`, if plausible."""
     try:
         limit = parse_ratelimit_headers(headers)
         is_limited = limit is not None and limit.remaining == 0

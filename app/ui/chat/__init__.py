@@ -1,9 +1,9 @@
-"""The chat screen: keys give the session commands, and what the session reports as changed is drawn.
+"""The chat screen: keys run commands of the session, whose changes are drawn.
 
 screen                 keys, and the screens that it opens
-controller             what the user does with prompts, messages, branches, conversations and the pair
+controller             user actions on prompts, messages, branches, conversations and the pair
 conversation_commands  copy, export, import, rename, system prompt, summary, drafting
-renderer               draws what a command or an event has changed
+renderer               draws the changes of a command or an event
 input_mode             the input line: unsent text, and editing a message in it
 message_reader         typed text as messages with files, and how many tokens it has
 view                   the widgets, placed by the width of the terminal

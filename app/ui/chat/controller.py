@@ -1,4 +1,4 @@
-"""What the user does in the chat: prompts, messages, branches, conversations and their settings."""
+"""User actions in the chat: prompts, messages, branches, conversations and their settings."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ _WAYS_OUT = {
 
 
 class ChatController:
-    """Turns what the user does into commands of the session, and draws what they change.
+    """Turns user actions into commands of the session, and draws their changes.
 
-    A method `action_...` is run by a key, the palette or a slash command, with its argument if it has one. It raises
-    AppError if it cannot be done.
+    A key, the palette or a slash command calls a method `action_...` with its argument, if any. It raises AppError if
+    it cannot be done.
 
     Args:
-        action: Returns what runs an action of the chat, by its name.
+        action: Returns the runner of a chat action by name.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class ChatController:
         self._action = action
 
     async def command(self, action: Callable[..., object], *arguments: object) -> None:
-        """Run an action as `attempt` does, and draw what it changed."""
+        """Run an action with `attempt`, and draw its changes."""
         await self.attempt(action, *arguments)
         await self.renderer.render()
 
@@ -76,7 +76,7 @@ class ChatController:
             self.view.hint.say(in_keys(error, self.session.pair).sentences)
 
     def _why_blocked(self, why: Blocked) -> str:
-        """Return a sentence that names a key only while it does that."""
+        """Return a sentence that names a key only while the key works."""
         identity, does = _WAYS_OUT.get(why, ("", ""))
         shown = active_key(self.view.screen, identity)
         return f"{why.value}; {shown} {does}." if shown else f"{why.value}."
@@ -84,7 +84,7 @@ class ChatController:
     # Prompts
 
     async def send(self, text: str) -> None:
-        """Do what Enter asks for; text that cannot be sent comes back."""
+        """Do what Enter requests; text that cannot be sent is restored."""
         prompt = self.view.prompt
         try:
             if self.input_mode.is_active:
@@ -117,7 +117,7 @@ class ChatController:
             hint.say("The prompt before has no answer; this one is a branch beside it.")
 
     async def _read(self, text: str) -> str:
-        """Return the message for a text; the text counts as unsent while its files are read."""
+        """Return the message for a text, which counts as unsent while its files are read."""
         self.reader.refuse_if_reading()
         self.input_mode.sending = text
         try:
@@ -143,18 +143,18 @@ class ChatController:
         stops = self.session.stop()
         if stops:
             self.view.status.do("stopping")
-            # It has ended already if it was behind a request of another program.
+            # It has already ended if it was behind a request of another program.
             self.view.call_later(self.renderer.render)
         return stops
 
     # Messages
 
     async def perform(self, message: MessageItem, requested: str) -> None:
-        """Do what a key or a click asks for on a message."""
+        """Perform a requested action on a message."""
         view = self.view
         match requested:
             case "choose":
-                # The input line keeps the focus: who clicks an answer may want to type next.
+                # The input line keeps the focus: after clicking an answer, the user may want to type.
                 view.prompt.focus()
                 view.messages.choose(message, focus=False)
             case "leave":
@@ -190,7 +190,7 @@ class ChatController:
         after, undo = self.session.conversation.tree, active_key(self.view.screen, "chat.undelete")
         has_prompt = any(old.role is Role.USER for old in before.nodes.values() if old.id not in after.nodes)
         what, they = ("the prompt and its answers", "them") if has_prompt else ("the answer", "it")
-        # Where something is typed, the key undoes typing.
+        # If the input has text, the key undoes typing.
         self.view.hint.say(f"Deleted {what}{f'; {undo} restores {they}' if undo else ''}.")
 
     async def action_undelete(self) -> None:
@@ -286,7 +286,7 @@ class ChatController:
         await self._leave_for(None)
 
     async def open_conversation(self, conversation: int | None) -> None:
-        """Open another conversation; None stays, unless the open one was deleted."""
+        """Open another conversation; None stays, unless the open conversation was deleted."""
         library = self.session.library
         if conversation is not None and conversation != library.conversation:
             self.view.hint.forget()
@@ -295,7 +295,7 @@ class ChatController:
             await self._leave_for(None)
 
     async def open_found(self, found: ConversationPicker.Chosen | None) -> None:
-        """Open the conversation that was found, at the message that was found; None stays."""
+        """Open a found conversation at its found message; None stays."""
         await self.open_conversation(found.conversation if found is not None else None)
         if found is not None and found.message is not None:
             await self.attempt(self._reveal, found.message, found.words)

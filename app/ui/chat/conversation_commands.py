@@ -36,9 +36,9 @@ _FILE_SUFFIX = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,8}")
 """Suffix of a file name; a title may have other dots."""
 _FILE_NAME_WORD = re.compile(r"\w+")
 _MAX_STEM = 60
-"""Longest name made from a title, in characters, without its suffix."""
+"""Longest file name from a title, in characters, without its suffix."""
 _MAX_DIGITS = 9
-"""Most digits of the number of a code block."""
+"""Largest number of digits in a code block's number."""
 
 
 class ConversationCommands:
@@ -109,7 +109,7 @@ class ConversationCommands:
         )
 
     def _last_answer(self) -> str:
-        """Return the newest answer with text, or an empty text. A model that still thinks has not answered yet."""
+        """Return the newest answer with text, or an empty text. A model that still reasons has not answered yet."""
         newest = self._view.messages.answer
         if newest is not None and (shown := newest.text.strip()):
             return shown
@@ -119,7 +119,7 @@ class ConversationCommands:
     # Words in this conversation
 
     def action_find(self, words: str = "") -> None:
-        """Go to the last match of words; without any, to the one above, or ask for the words."""
+        """Go to the last match of words; without words, to the previous match, or ask for words."""
         # The first frame need not wait for SQLite.
         from app.conversations.search import any_of
 
@@ -137,14 +137,14 @@ class ConversationCommands:
     # Conversations and files
 
     def action_include_file(self, path: str = "") -> None:
-        """Name a file in the prompt, or begin to name one. Raises AppError if the file cannot be read."""
+        """Name a file in the prompt, or begin to name a file. Raises AppError if the file cannot be read."""
         reference = chosen_file(path) if path else "@"
         self._view.prompt.focus()
         before = self._view.prompt.text
         self._view.prompt.type_in(f" {reference}" if before and not before[-1].isspace() else reference)
 
     async def action_paste_picture(self) -> None:
-        """Put the picture on the clipboard into the prompt."""
+        """Insert the picture on the clipboard into the prompt."""
         limits = picture_limits(self._session.settings)
 
         def read() -> PictureData:
@@ -156,7 +156,7 @@ class ConversationCommands:
         self._view.prompt.show_picture(found.picture)
 
     async def action_export(self, name: str = "") -> None:
-        """Write the conversation to a new file, by default one named like its title; as JSON if the name says so."""
+        """Write the conversation to a new file, by default named like its title; as JSON if the name says so."""
         number = self._library.conversation
         conversation = self._library.load_whole(number) if number is not None else None
         if conversation is None:
@@ -171,7 +171,7 @@ class ConversationCommands:
         self._view.hint.say(await wrap_future(in_background(partial(_write, conversation, file.absolute()), "export")))
 
     async def action_import(self, name: str) -> None:
-        """Add the conversations of a file; skip those that are there already."""
+        """Add the conversations of a file; skip those that are already stored."""
         from app.conversations.importing import read_file
 
         file = home_expanded(name)
@@ -187,7 +187,7 @@ class ConversationCommands:
         self._view.hint.say(f"Imported {counted(len(new), 'conversation')}{others}{opens}.")
 
     def begin_command(self, name: str, argument: str = "", hint: str = "") -> None:
-        """Let the user complete a slash command in the input line; what was typed there comes back."""
+        """Let the user complete a slash command in the input line; then restore the typed text."""
         enter = key("prompt.send", "enter")
         hint = hint or f"{COMMANDS.known[name].help}: {enter} confirms."
         self._input_mode.begin(hint, f"/{name} {argument}", self._run, is_prompt=True)
@@ -199,7 +199,7 @@ class ConversationCommands:
         return number
 
     def action_tag(self, words: str = "") -> None:
-        """Add tags, or remove those with a minus sign in front; NONE removes all."""
+        """Add tags, or remove those with a leading minus sign; NONE removes all."""
         number = self._open_conversation()
         before = self._library.tags(number)
         if not words:
@@ -218,7 +218,7 @@ class ConversationCommands:
         self._view.hint.say(f"Tags: {' '.join(f'#{tag}' for tag in tags) or 'none'}{found}.")
 
     def action_rename(self, title: str = "") -> None:
-        """Set the title, or let the user edit it; NONE makes one from the first prompt."""
+        """Set the title, or let the user edit it; NONE makes a title from the first prompt."""
         number = self._open_conversation()
         if not title:
             self.begin_command("rename", printable(self._library.title(number)))
@@ -252,10 +252,10 @@ class ConversationCommands:
                 "system", now or "", f"System prompt{whose}: {enter} sets it for this conversation{removes}."
             )
 
-    # What the next answer is like
+    # Settings of the next answer
 
     def action_edit_summary(self) -> None:
-        """Edit the summary that the model reads in place of earlier messages."""
+        """Edit the summary that the model reads instead of earlier messages."""
         if self._session.conversation.summary is None:
             raise AppError("There is no summary of earlier messages.")
 

@@ -1,4 +1,4 @@
-"""The input line: text that is not sent yet, and its other uses, such as editing a message."""
+"""The input line: unsent text, and other uses, such as editing a message."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from app.ui.key_names import key
 from app.ui.transcript.message import MessageItem
 
 STORE_AFTER_S = 1.0
-"""Typed text is stored after at most this long."""
+"""Longest time until typed text is stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Mode:
-    """A use of the input line other than a prompt; `typed` comes back when it ends."""
+    """A use of the input line other than a prompt; `typed` is restored when it ends."""
 
     typed: str
     original: str
@@ -46,18 +46,18 @@ class InputMode:
         """Return whether the line is used for something other than a prompt."""
         return self._mode is not None
 
-    # Text that is not sent
+    # Unsent text
 
     @property
     def pending_text(self) -> str:
-        """Everything typed and not sent, including an unfinished edit."""
+        """Return everything typed and not sent, including an unfinished edit."""
         mode = self._mode
         texts = [self.sending, *([self._view.prompt.whole] if mode is None else [mode.typed, self._edited])]
         return reduce(joined, filter(None, texts)) if any(texts) else ""
 
     @property
     def _edited(self) -> str:
-        """Return what a message was changed into, or an empty text if nothing was changed."""
+        """Return the edited message, or an empty text if nothing was changed."""
         mode, text = self._mode, self._view.prompt.whole
         changed = mode is not None and mode.message is not None and text.strip() != mode.original.strip()
         return text if changed else ""
@@ -73,7 +73,7 @@ class InputMode:
         self._view.session.conversation.set_unsent_text(self.pending_text)
 
     def give_back(self, prompt: str, *, unless_typed: bool = False) -> None:
-        """Put a prompt that was not answered in front of what was typed since, or only where nothing was."""
+        """Put an unanswered prompt before the text typed since, or only where nothing was typed."""
         mode, text = self._mode, COMMANDS.as_typed(prompt)
         typed = self._view.prompt.whole if mode is None else mode.typed
         if typed.strip():
@@ -86,7 +86,7 @@ class InputMode:
             self._mode = replace(mode, typed=text)
 
     def take_from_line(self, prompt: str) -> None:
-        """Clear the line if an unanswered prompt stands there that is asked in another way."""
+        """Clear the line if it contains an unanswered prompt that is asked in another way."""
         line = self._view.prompt
         if line.text.strip() == question_of(prompt) or with_marks(line.whole) == with_marks(prompt):
             line.clear()
@@ -102,17 +102,17 @@ class InputMode:
         *,
         is_prompt: bool = False,
     ) -> None:
-        """Use the line for something else.
+        """Borrow the input line, for example to edit a message.
 
         Args:
-            hint: Shown meanwhile.
-            text: What is to be changed.
+            hint: Text shown meanwhile.
+            text: Text to edit.
             done: Receives the text; raises AppError to leave it in the line.
-            message: The message that is edited; None for something else.
+            message: The edited message, if any.
             is_prompt: Whether the text is a prompt, with files and pastes.
 
         Raises:
-            AppError: The files of a prompt are being read, which comes back to the line if that fails.
+            AppError: The files of a prompt are being read, and the prompt would return to the line if that failed.
         """
         self._reader.refuse_if_reading()
         self._view.hint.forget()
@@ -128,7 +128,7 @@ class InputMode:
         view.screen.refresh_bindings()
 
     def leave(self) -> None:
-        """Leave the mode; an edit that is not sent can be found among past prompts."""
+        """Leave the mode; an unsent edit can be found among past prompts."""
         edited = self._edited
         self.end()
         if edited:
@@ -149,7 +149,7 @@ class InputMode:
         view.screen.refresh_bindings()
 
     async def send(self, text: str) -> None:
-        """Take the text that was sent in this mode; raises AppError to stay in it."""
+        """Handle the text sent in this mode; raises AppError to stay in it."""
         mode = self._mode
         assert mode is not None
         await mode.done(text)

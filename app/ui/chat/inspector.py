@@ -1,4 +1,4 @@
-"""The verify steps of the last answer: a row each, newest first, and the details of the chosen one."""
+"""The verify steps of the last answer: a row per step, newest first, and the details of the chosen step."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ _MAX_STEPS = 2_000
 _EMPTY_TEXT = "The verify steps of the next answer appear here; left and right select one."
 FIRST_TOKEN = "The first token comes with the prompt, before step 1."
 _DETAIL_LINES, _BRIEF_LINES = 5, 3
-"""Lines below the rows: all details of the chosen step, and those without the probabilities."""
+"""Lines below the rows: all details of the chosen step, or all except the probabilities."""
 _AROUND_LEGEND = 3
 """Spaces around the legend in the title of the border."""
 _MIN_LINES_FOR_GAP = 10
-"""Lines from which a blank one stands between the two."""
+"""Height above which a blank line separates rows and details."""
 
 
 class Inspector(Widget):
-    """Explains the newest step until the user goes back, or clicks on another one."""
+    """Explains the newest step until the user goes back, or clicks on another step."""
 
     DEFAULT_CSS = "Inspector { display: none; border-title-align: right; border-title-color: $quiet; }"
 
     def __init__(self) -> None:
         super().__init__()
         self.steps: deque[StepDetails] = deque(maxlen=_MAX_STEPS)
-        """The newest steps, the oldest first."""
+        """The newest steps, oldest first."""
         self._newer = 0
-        """Steps after the chosen one."""
+        """Steps after the chosen step."""
         self._n_before = 0
-        """Steps of earlier requests for the same answer, which are counted from 1 each."""
+        """Steps of earlier requests for the same answer; each request counts from 1."""
         self.drafter = Source.MODEL.label
         """Name of the source other than n-grams."""
 
     class StepSelected(Message):
-        """The user chose a step; its tokens should be marked in the text."""
+        """The user chose a step, whose tokens should be marked in the text."""
 
     def on_resize(self) -> None:
         self._show()
@@ -64,7 +64,7 @@ class Inspector(Widget):
         self._show()
 
     def add(self, steps: Iterable[StepDetails]) -> None:
-        """Append steps; a chosen earlier one stays chosen. The numbers go on where an answer goes on."""
+        """Append steps; a chosen earlier step stays chosen. The numbers continue where an answer continues."""
         added, was_empty = list(steps), not self.steps
         for step in added:
             last = self.steps[-1].number if self.steps else 0
@@ -79,13 +79,13 @@ class Inspector(Widget):
             self._show()
 
     def step(self, by: int) -> None:
-        """Go to later steps, or to earlier ones if negative; at the newest, stay with it."""
+        """Go to later steps, or to earlier steps if negative; stay at the newest."""
         self._newer = max(0, min(self._newer - by, len(self.steps) - 1))
         self._show()
         self.post_message(self.StepSelected())
 
     def select(self, index: int) -> None:
-        """Choose a step by its index, the oldest first."""
+        """Choose a step by its index, oldest first."""
         self.step(index - (len(self.steps) - 1 - self._newer))
 
     def on_click(self, event: events.Click) -> None:
@@ -103,12 +103,12 @@ class Inspector(Widget):
 
     @property
     def index(self) -> int | None:
-        """Index of the step that is explained, if any."""
+        """Index of the explained step, if any."""
         return len(self.steps) - 1 - self._newer if self.steps else None
 
     @property
     def details(self) -> StepDetails | None:
-        """The step that is explained."""
+        """The explained step."""
         return self.steps[-1 - self._newer] if self.steps else None
 
     @property
@@ -155,13 +155,13 @@ _LABEL_CELLS = 10
 _LONGEST_PIECE = 16
 _COLUMN_GAP = "   "
 _WIDTHS, _BRIEF_WIDTHS = (5, 11, 17, 9), (5, 11, 8, 9)
-"""Cells of a step's number, source, accepted tokens and time: they stay where they are while steps come."""
+"""Widths of a step's number, source, accepted tokens and time, which stay in place when steps arrive."""
 _MIN_WIDTH_FOR_EXPLANATIONS = 72
-"""Cells from which numbers are explained."""
+"""Width above which numbers are explained."""
 
 
 def visible(piece: bytes) -> str:
-    """Return one token with marks for spaces and line ends, or the bytes of an incomplete character."""
+    """Return a token with marks for spaces and line ends, or the bytes of an incomplete character."""
     if not piece:
         return "end of answer"
     try:
@@ -173,7 +173,7 @@ def visible(piece: bytes) -> str:
 
 
 def probability(p: float | None) -> str:
-    """Return two digits without the leading zero; "-" for None."""
+    """Return two digits without the leading zero, or "-" for None."""
     if p is None:
         return "-"
     if p < 0.005:
@@ -195,7 +195,7 @@ def _drafted_style(details: StepDetails, depth: int) -> str:
 def step_rows(steps: Sequence[StepDetails], chosen: int, width: int) -> Iterator[Content]:
     """Yield a row for each step: source, accepted tokens and time.
 
-    The one at the index `chosen` also shows its cost; the others show their tokens.
+    The row at the index `chosen` also shows its cost; the others show their tokens.
     """
     brief = width < _MIN_WIDTH_FOR_EXPLANATIONS
     heads = [_head(details, brief=brief) for details in steps]
@@ -224,7 +224,7 @@ def _head(details: StepDetails, *, brief: bool) -> tuple[str, str, str, str]:
 
 
 def _cost(details: StepDetails, room: int) -> Content:
-    """Return the time of one token of a step, and without a draft, as far as there is room."""
+    """Return the time of a token in this step, and without a draft, if there is room."""
     n, plain_ns = len(details.written), details.plain_ns
     each = f", {details.total_ns / 1e6 / n:.1f} ms per token" if n > 1 else ""
     plain = f", without draft {plain_ns / 1e6:.1f} ms{'' if each else ' per token'}" if plain_ns is not None else ""
@@ -278,7 +278,7 @@ def _column(details: StepDetails, depth: int) -> tuple[Content, Content, Content
 
 
 def _visible_columns(widths: Sequence[int], end: int, room: int) -> tuple[int, int]:
-    """Return the columns that fit, including the one before `end`, where the step was decided."""
+    """Return the columns that fit, including the column before `end`, which decided the step."""
     start, used = 0, sum(widths[:end])
     while used > room and start < end - 1:
         used -= widths[start]
@@ -310,13 +310,13 @@ def _disagreement(details: StepDetails, width: int) -> Content:
 # The place of a step in the text
 
 _N_ANCHOR = 4
-"""Steps whose joined text is searched for, where text without steps follows the last one."""
+"""Steps whose joined text is searched for after text without steps."""
 _MAX_GAP_CHARS = 64
-"""Longest text between two steps, in characters: marks of reasoning, which belong to no step."""
+"""Longest text between two steps, in characters: reasoning marks, which belong to no step."""
 
 
 def step_spans(text: str, steps: Iterable[StepDetails]) -> Sequence[tuple[int, int]]:
-    """Return the start and end of each step's text in an answer; an empty span where it is not found."""
+    """Return the start and end of each step's text in an answer; an empty span if it is not found."""
     decode = codecs.getincrementaldecoder("utf-8")("replace").decode
     pieces = [decode(b"".join(step.written)) for step in steps]
     whole = "".join(pieces)

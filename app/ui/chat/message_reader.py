@@ -1,4 +1,4 @@
-"""Typed text as messages: files are read for it, and its tokens are counted."""
+"""Read the files in typed text to make messages, and count their tokens."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from app.ui.composer.included_files import FileReading, message_of
 from app.ui.key_names import key
 
 COUNT_AFTER_S = 1.0
-"""Seconds without a key after which a prompt is counted."""
+"""Seconds without a key before a prompt is counted."""
 _COUNTED_CHARS = 400
-"""Length from which a prompt is counted, in characters; a prompt with a file always is."""
+"""Length above which a prompt is counted, in characters; a prompt with a file is always counted."""
 
 
 class MessageReader:
-    """Makes messages of typed text, one at a time, as reading a document takes seconds; counts their tokens."""
+    """Makes messages of typed text, one at a time because reading a document takes seconds; counts their tokens."""
 
     def __init__(self, view: ChatView) -> None:
         self._view = view
         self._reading: FileReading | None = None
         self._refused = ""
-        """The text that was refused last; its references without a file are sent as text the second time."""
+        """The last refused text; the second time, its references without a file are sent as text."""
         self._timer: Timer | None = None
 
     @property
@@ -43,7 +43,7 @@ class MessageReader:
         return self.is_reading
 
     async def read(self, text: str) -> str:
-        """Return the message for a typed text, while the status line names its files. Raises AppError."""
+        """Return the message for a typed text, while the status line shows its files. Raises AppError."""
         self.refuse_if_reading()
         view, before = self._view, self._view.status.doing
         self._reading = reading = FileReading(lambda name: view.call_later(self._show, name))
@@ -52,7 +52,7 @@ class MessageReader:
         try:
             message = await message_of(text, view.session, reading, as_text=as_text)
         except Interrupted:
-            # References without a file may not have been named yet.
+            # References without a file may not have been listed yet.
             self._refused = ""
             raise AppError("Reading was stopped; the prompt was not sent.") from None
         finally:
@@ -74,7 +74,7 @@ class MessageReader:
     # Counting
 
     def typed(self) -> None:
-        """Forget the last count of the conversation with the typed prompt; count again after a while."""
+        """Discard the last token count; count again after a while."""
         if self._timer is not None:
             self._timer.stop()
         if self._view.session.forget_count():

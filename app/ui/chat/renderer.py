@@ -1,4 +1,4 @@
-"""Draws on the chat screen what the session reports as changed."""
+"""Draws the session's changes on the chat screen."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ LONG_S = 20.0
 
 
 class Renderer:
-    """Draws what the session reports as changed; it decides nothing.
+    """Draws the session's changes; it decides nothing.
 
-    It is the `app.ui.event_queue.EventHandler` of the chat. The input line gets an unanswered prompt back.
+    It is the `app.ui.event_queue.EventHandler` of the chat. An unanswered prompt returns to the input line.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Renderer:
         self._fix = fix
         self._queue = queue
         self._named: tuple[int | None, bool] = (None, False)
-        """The conversation that the status line names as being answered, and whether it asks about a tool."""
+        """The answered conversation that the status line names, and whether it asks about a tool."""
         self._noted: tuple[AnswerMessage | None, str] = (None, "")
         self._session.library.as_typed = COMMANDS.as_typed
 
@@ -90,7 +90,7 @@ class Renderer:
         await self._draw(changes, event)
 
     async def render(self) -> None:
-        """Draw what a command has changed."""
+        """Draw the changes of a command."""
         await self._draw(self._session.take_changes())
 
     async def _draw(self, changes: Changes, event: Event | None = None) -> None:
@@ -173,7 +173,7 @@ class Renderer:
             status.will_draft(now.drafting)
 
     def _begin_numbers(self) -> None:
-        """Show that the models read the prompt; a continued answer has numbers already."""
+        """Show that the models read the prompt; a continued answer already has numbers."""
         here = self._session.conversation
         running = here.tree.nodes.get(here.running) if here.running is not None else None
         self._view.status.begin(running.numbers if running is not None else None)
@@ -201,7 +201,7 @@ class Renderer:
         view.show_last_numbers(now.messages)
 
     def _n_used(self, now: Session) -> int | None:
-        """Return the tokens of the context that the branch takes; None if the loaded model did not write its end."""
+        """Return the context tokens of the branch; None if the loaded model did not write its end."""
         last = now.messages[-1] if now.messages else None
         if last is None:
             return 0
@@ -217,7 +217,7 @@ class Renderer:
             view.status.holds(pair.n_ctx)
 
     def _name_other_model(self, now: Session) -> None:
-        """Say that another model wrote the conversation that was opened; a draft model changes no answer."""
+        """Say that another model wrote the opened conversation; a draft model changes no answer."""
         loaded = self._session.models["target"]
         models = (node.model for node in reversed(now.messages) if node.role is Role.ASSISTANT and node.model)
         if (used := next(models, loaded)) != loaded:
@@ -252,7 +252,7 @@ class Renderer:
             view.status.rest("ready")
         if not ended.is_open:
             return
-        # A short answer calls no one back from another window.
+        # A short answer does not attract the user from another window.
         if view.status.seconds >= LONG_S and not view.app.app_focus:
             view.app.bell()
         view.set_timer(COLLECT_DELAY_S, _collect)
@@ -268,7 +268,7 @@ class Renderer:
         elif not ended.counts:
             self._input_mode.give_back(ended.prompt, unless_typed=True)
         if isinstance(failure, DoesNotFitError) and failure.offers and self._session.phase is Phase.READY:
-            # They hold for now; the stored answer says only why it failed.
+            # The options are valid now; the stored answer says only why it failed.
             await self._view.offer(AppError("What would make it fit:"), tuple(map(self._fix, failure.offers)))
             if can_focus:
                 self._focus_options()
@@ -308,7 +308,7 @@ class Renderer:
 
 
 def collect_young_objects_only() -> None:
-    """Leave the oldest generation to the end of an answer: a full collection would stop the drawing of one."""
+    """Leave the oldest generation to the end of an answer: a full collection would interrupt its drawing."""
     gc.freeze()
     young, middle, _ = gc.get_threshold()
     gc.set_threshold(young, middle, _NEVER_COLLECTED)

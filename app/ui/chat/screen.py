@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class ChatScreen(BaseScreen[None]):
-    """One conversation with one pair. Other screens are imported when they are opened."""
+    """A conversation with a pair. Other screens are imported when they are opened."""
 
     AUTO_FOCUS = "PromptInput"
     BINDING_GROUP_TITLE = "Chat"
@@ -69,25 +69,25 @@ class ChatScreen(BaseScreen[None]):
 
     @on(events.ScreenResume)
     async def _catch_up(self) -> None:
-        # A screen below another one is not told of a resize, nor of what that one changed.
+        # A screen below another is not notified of a resize or of changes by the screen above.
         self.view.apply_widths()
         await self.controller.renderer.render()
 
     @property
     def _is_on_top(self) -> bool:
-        # `is_current` also holds below a screen that is not drawn yet.
+        # `is_current` is also true below a screen that is not drawn yet.
         return self.app.screen is self
 
     def _warn(self, text: str) -> None:
         self.view.messages.notice(text)
-        # A long answer has its notices out of sight.
+        # A long answer hides its notices.
         if self.view.messages.answer is not None:
             self.view.hint.ask(text)
 
     # Keys and slash commands
 
     def focus_for(self, event: events.Key | events.Paste) -> None:
-        """Give the prompt the focus before text arrives that the focused widget has no use for."""
+        """Focus the prompt before text arrives that the focused widget does not use."""
         if isinstance(self.focused, Input | TextArea):
             return
         if isinstance(event, events.Paste) or (
@@ -100,7 +100,7 @@ class ChatScreen(BaseScreen[None]):
         self.view.say_what_keys_do(self.focused)
 
     def action_do(self, name: str, *arguments: object) -> None:
-        """Run an action, among the screen's own messages, beside which keys arrive."""
+        """Run an action among the screen's own messages, while keys arrive."""
         self.call_later(self.do, name, *arguments)
 
     async def do(self, name: str, *arguments: object) -> None:
@@ -110,7 +110,7 @@ class ChatScreen(BaseScreen[None]):
         await (controller.command if changes_session else controller.attempt)(action, *arguments)
 
     def _action(self, name: str) -> MethodType:
-        """Return the action of the controller, of its commands, of the widgets, of this screen or of the program."""
+        """Return the action of the controller, its commands, the widgets, this screen or the program."""
         owners = (self.controller, self.controller.commands, self.view, self, self.app)
         found: MethodType = next(filter(None, (getattr(owner, f"action_{name}", None) for owner in owners)))
         return found
@@ -120,7 +120,7 @@ class ChatScreen(BaseScreen[None]):
         await self._read_files(event.text, self.controller.command(self.controller.send, event.text))
 
     async def _read_files(self, text: str, action: Awaitable[None]) -> None:
-        """Run an action; if it reads the files that a text names, beside the screen's messages.
+        """Run an action; if it reads the files of a text, run it in parallel to the screen's messages.
 
         Reading a document takes seconds, in which the screen draws, and keys work.
         """
@@ -141,7 +141,7 @@ class ChatScreen(BaseScreen[None]):
 
     @property
     def _clicked(self) -> MessageItem | None:
-        """The message that a click selected: the input line keeps the focus."""
+        """Return the message that a click selected: the input line keeps the focus."""
         chosen = self.view.messages.chosen
         return chosen if self.focused is self.view.prompt else None
 
@@ -168,13 +168,13 @@ class ChatScreen(BaseScreen[None]):
     # Other screens
 
     def action_conversations(self, words: str = "") -> None:
-        """Open the list of conversations, or of those with some words."""
+        """Open the list of conversations, optionally searched for words."""
         if self.session.library.is_open and self._is_on_top:
             from app.ui.conversations.picker import ConversationsScreen
 
             self.app.push_screen(ConversationsScreen(self.session.library, words), self.controller.open_found)
 
-    # Named, not declared: the sidebar is filled after the first frame, and the picker imported then.
+    # Found by name: the sidebar is filled after the first frame, and the picker is imported then.
 
     async def on_conversation_picker_chosen(self, event: ConversationPicker.Chosen) -> None:
         self.view.prompt.focus()
@@ -185,7 +185,7 @@ class ChatScreen(BaseScreen[None]):
         await self.controller.open_conversation(None)
 
     def action_pairs(self, words: str = "") -> None:
-        """Open the list of pairs, or those that words describe."""
+        """Open the list of pairs, optionally filtered by words."""
         if not self._is_on_top:
             return
         from app.ui.models.setup_screen import SetupScreen
@@ -201,7 +201,7 @@ class ChatScreen(BaseScreen[None]):
         self.query_one(DownloadLines).watch_downloads()
 
     def action_settings(self, query: str = "") -> None:
-        """Open the settings that match a query, or all."""
+        """Open the settings, optionally filtered by a query."""
         if not self._is_on_top:
             return
         from app.ui.settings.screen import SettingsScreen
@@ -214,7 +214,7 @@ class ChatScreen(BaseScreen[None]):
         self.app.push_screen(screen, partial(self.controller.command, self._leave_settings))
 
     def _apply_settings(self) -> None:
-        """Use changed settings at once, as the user may quit from there."""
+        """Apply changed settings immediately, because the user may quit from there."""
         apply_appearance(self.app, self._tuning.live)
         self.session.settings_changed()
 
@@ -237,7 +237,7 @@ class ChatScreen(BaseScreen[None]):
         await self.controller.command(self.session.permit, event.permission)
 
     async def action_compare(self, prompt: str = "") -> None:
-        """Compare a prompt, or else the typed one, or else the last one."""
+        """Compare a prompt, by default the typed or else the last prompt."""
         typed = prompt or ("" if self.controller.input_mode.is_active else self.view.prompt.whole.strip())
         self.session.refuse_if_blocked()
         await self._read_files(typed, self.controller.attempt(self._compare, typed))
@@ -259,7 +259,7 @@ class ChatScreen(BaseScreen[None]):
 
     def action_toggle_tokens(self) -> None:
         self.shows_tokens = not self.shows_tokens
-        # Probabilities are computed only while somebody looks.
+        # Probabilities are computed only while they are visible.
         self.session.engine.inspect(self.shows_tokens)
         self.view.inspector.open(self.shows_tokens)
         self.refresh_bindings()
@@ -300,10 +300,10 @@ class ChatScreen(BaseScreen[None]):
             case "stop":
                 return session.phase is Phase.ANSWERING or self.controller.reader.is_reading
             case "round":
-                # Elsewhere the keys move the cursor.
+                # Elsewhere these keys move the cursor.
                 return bool(self.shows_tokens and self.view.inspector.steps) and prompt.has_focus and not prompt.text
             case "edit_last":
-                # Where something is typed the key goes to the end of the line.
+                # In typed text, the key goes to the end of the line.
                 return prompt.has_focus and not (prompt.text or prompt.is_searching or prompt.awaits_chord)
             case "undelete":
                 elsewhere = isinstance(self.focused, Input) or (prompt.has_focus and prompt.text)
@@ -325,6 +325,6 @@ class ChatScreen(BaseScreen[None]):
             self.call_next(call)
 
     def route_events(self, overlay: OverlayHandler | None) -> None:
-        """Give a screen on top of this one the events of its own requests; None ends it."""
+        """Give a screen on top the events of its own requests; None ends that."""
         self.event_queue.overlay = overlay
         self.event_queue.start()

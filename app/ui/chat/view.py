@@ -40,25 +40,25 @@ from app.ui.widgets.hint import Hint
 
 SIDEBAR_FROM = 100
 PANEL_FROM = 150
-"""Columns from which each shows by itself."""
+"""Width from which sidebar and panel are shown by default."""
 _MIN_TEXT = 44
-"""Columns of the conversation at least."""
+"""Smallest width of the conversation."""
 _ROOMY_FROM = 170
 _NARROW, _WIDE = (28, 32), (36, 40)
-"""Cells of the sidebar and of the panel."""
+"""Widths of the sidebar and of the panel."""
 MIN_FOR_SIDEBAR, MIN_FOR_PANEL = (_MIN_TEXT + width for width in _NARROW)
-"""Columns from which each can be shown."""
+"""Width from which each can be shown."""
 
 
 def side_widths(
     columns: int, sidebar: bool | None = None, panel: bool | None = None, *, panel_first: bool = True
 ) -> tuple[int, int]:
-    """Return the cells of the sidebar and of the panel; 0 for one that is hidden.
+    """Return the widths of the sidebar and of the panel; 0 if hidden.
 
     Args:
-        sidebar: Whether the list of conversations was chosen; None depends on the width.
-        panel: Whether the numbers were chosen.
-        panel_first: Whether the panel stays where only one has room.
+        sidebar: Whether the user chose the list of conversations; None depends on the width.
+        panel: Whether the user chose the numbers.
+        panel_first: Whether the panel stays if only one fits.
     """
     for_sidebar, for_panel = _WIDE if columns >= _ROOMY_FROM else _NARROW
     room = columns - _MIN_TEXT
@@ -94,7 +94,7 @@ class ChatView(Vertical):
         self._has_sidebar: bool | None = None
         self._has_panel: bool | None = None
         self._panel_first = True
-        """The last one asked for stays where only one has room."""
+        """Whether the panel was requested last, and so stays if only one fits."""
         self._failure: AppError | None = None
         """Why no pair is loaded."""
 
@@ -124,7 +124,7 @@ class ChatView(Vertical):
     async def fill(self) -> None:
         """List the conversations, then import what the first answer needs."""
         await self.sidebar.fill()
-        # Not earlier, as a key pressed now would wait for both imports.
+        # Now, because an earlier key press would wait for both imports.
         threading.Thread(target=_preload_markdown, daemon=True).start()
 
     def _why_no_pictures(self) -> str:
@@ -184,7 +184,7 @@ class ChatView(Vertical):
         self.hint.unseen(False)
 
     async def fail(self, error: AppError, options: Sequence[FitOption]) -> None:
-        """Show why no pair could be loaded, in any conversation, until `end_failure`."""
+        """Show in any conversation why no pair could be loaded, until `end_failure`."""
         self._failure = error
         self.messages.greets = False
         await self.offer(error, options)
@@ -203,7 +203,7 @@ class ChatView(Vertical):
             below.scroll_to_widget(options, animate=False, immediate=True, origin_visible=True)
 
     async def end_offer(self) -> None:
-        """Remove the options, unless they are about a failure that lasts."""
+        """Remove the options, unless they belong to a lasting failure."""
         if self._failure is None:
             await self._below_messages.remove_children()
 
@@ -223,7 +223,7 @@ class ChatView(Vertical):
 
     @on(MessageList.SelectionChanged)
     def _show_chosen(self) -> None:
-        """Show the numbers and the branches of the chosen message; another one may be chosen already."""
+        """Show the numbers and the branches of the chosen message; another message may already be chosen."""
         chosen = self.messages.chosen
         about = [chosen.beside] if chosen is not None else []
         if isinstance(chosen, AnswerMessage) and chosen.id is not None:
@@ -233,13 +233,13 @@ class ChatView(Vertical):
         self.screen.refresh_bindings()
 
     def say_what_keys_do(self, focused: Widget | None) -> None:
-        """Show in place of the prompt what keys do while another widget has the focus, and how to come back."""
+        """Replace the prompt by the keys of the focused widget, and how to return."""
         use = getattr(focused, "key_use", "")
         self.prompt.show_instead(use)
         self.query_one("#mark", Static).update(CHOSEN_BAR if use else MARK)
 
     def _show_numbers(self, message: int) -> str:
-        """Show the numbers of an answer that has ended in the panel; return them as a line where there is no panel."""
+        """Show the numbers of a completed answer in the panel, or return them as a line if there is no panel."""
         tree = self.session.conversation.tree
         answer = tree.nodes.get(message)
         if answer is None or answer.state is State.WRITING:
@@ -281,11 +281,11 @@ class ChatView(Vertical):
                     self.hint.say(FIRST_TOKEN)
             at += len(tokens.plain)
 
-    # The first frame is laid out before anything is resized.
+    # The first frame is laid out before any resize.
     @on(events.Mount)
     @on(events.Resize)
     def apply_widths(self) -> None:
-        """Show what has room beside the conversation."""
+        """Show what fits beside the conversation."""
         widths = side_widths(self.app.size.width, self._has_sidebar, self._has_panel, panel_first=self._panel_first)
         for widget, width in zip((self.sidebar, self.panel), widths, strict=True):
             widget.display = width > 0
@@ -294,7 +294,7 @@ class ChatView(Vertical):
         self.call_after_refresh(self.see_end)
 
     def see_end(self) -> None:
-        """Remove the hint about new text below where that is visible."""
+        """Remove the hint about new text below when that text is visible."""
         if self.messages.shows_end:
             self.hint.unseen(False)
 

@@ -27,11 +27,11 @@ from app.worker.request import AnswerRequest
 _RESULT_STYLES = {"faster": "bold $draft", "slower": "bold $target"}
 _GAP = 2
 _NAME, _RATE, _LONGEST_BAR = 14, 12, 40
-"""Cells of a side's name, of its speed and of the longest bar."""
+"""Widths of a side's name, of its speed and of the longest bar."""
 
 
 class PromptLines(Widget):
-    """The prompt and the sampling in one line, and below it what each side sees besides."""
+    """The prompt and the sampling in one line, and the rest of each side's input below."""
 
     def __init__(self, request: AnswerRequest) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class PromptLines(Widget):
 
 
 class Result(VerticalScroll, can_focus=False):
-    """The current activity, and below it the result."""
+    """The current activity, and the result below."""
 
     activity = query_one("#activity", Static)
     found = query_one("#found", Static)
@@ -60,7 +60,7 @@ class Result(VerticalScroll, can_focus=False):
         yield Static(id="found")
 
     def show_activity(self, text: str) -> None:
-        """Show the current activity; an empty text shows none."""
+        """Show the current activity; an empty text hides it."""
         self.activity.update(Content(printable(text)))
         self.activity.display = bool(text)
 

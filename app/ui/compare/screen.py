@@ -1,4 +1,4 @@
-"""The compare screen: one prompt with and without the draft, on the loaded models."""
+"""The compare screen: a prompt with and without the draft, on the loaded models."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ from app.worker.events import Event, Failed, JobEnded, JobProgressed, LoadProgre
 from app.worker.request import AnswerRequest
 
 _MIN_SIDE_COLUMNS = 50
-"""Columns of a side; narrower windows show one text at a time."""
+"""Width of a side; narrower windows show one text at a time."""
 _MORE_RUNS = 3
 
 
 class CompareScreen(SubScreen[None]):
-    """One prompt answered by each side in turn; the conversation does not change.
+    """A prompt answered by each side in turn; the conversation does not change.
 
     Args:
         session: Has the loaded pair and the engine, which runs the rounds.
-        request: The conversation with the prompt at its end, and the drafting in force.
+        request: The conversation with the prompt at its end, and the current drafting.
         listen: Sends events of the engine to a handler; None ends that.
     """
 
@@ -81,11 +81,11 @@ class CompareScreen(SubScreen[None]):
         self._sides = sides_of(automatic(session.settings), fixed)
         self._rounds: list[Round] = []
         self._goal = 0
-        """Rounds that will have been run."""
+        """Target number of rounds."""
         self._differences: dict[str, Difference | None] = {}
         self.panes = {side.name: SidePane(side.name) for side in self._sides}
         self._visible = 0
-        """Index of the text that a narrow window shows."""
+        """Index of the text in a narrow window."""
         self._job: int | None = None
         """Number of the running job."""
         self._is_stopping = False
@@ -202,7 +202,7 @@ class CompareScreen(SubScreen[None]):
             case JobEnded(result=Raced() as raced):
                 self._job = None
                 self._rounds += raced.rounds
-                # The first round of a side has the text that is shown.
+                # The first round of a side has the displayed text.
                 self._differences = {**raced.differences, **self._differences}
                 self._show_result(was_stopped=raced.stopped)
                 if raced.broken is not None:

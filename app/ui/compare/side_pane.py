@@ -1,4 +1,4 @@
-"""One side of a comparison: its figures and its text."""
+"""A side of a comparison: its figures and its text."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ from app.ui.widgets.row_canvas import typed_rows
 
 _TITLE_COLUMNS = 23
 _FIGURE_COLUMNS = ((11, ""), (16, "$draft"), (12, "$quiet"), (20, "$quiet"), (16, "$quiet"))
-"""Cells and style of each figure."""
+"""Width and style of each figure."""
 _WORD_PATTERN = re.compile(r"\w+")
 _END_NOTES = {
     FinishReason.LENGTH: "cut at {}",
     FinishReason.CANCELLED: "stopped after {}",
     FinishReason.CONTEXT: "cut at {}: the context is full",
 }
-"""Notes under a text that the model did not end itself."""
+"""Notes below a text that the model did not end itself."""
 _PART_BREAK = "\n\n"
 """Text between reasoning and answer."""
 Figures = tuple[str, ...]
-"""Speed, acceptance, tokens, first token and tokens per step, as texts; values that were not measured are empty."""
+"""Speed, acceptance, tokens, first token and tokens per step, as texts; unknown values are empty."""
 
 
 def running_figures(stats: GenerationStats) -> Figures:
@@ -122,7 +122,7 @@ class SidePane(Vertical):
 
     @property
     def text(self) -> str:
-        """The text, reasoning included."""
+        """Return the text, including the reasoning."""
         return _PART_BREAK.join(filter(None, self._texts.values()))
 
     def begin(self, note: str = "") -> None:
@@ -131,7 +131,7 @@ class SidePane(Vertical):
         self._texts = {True: "", False: ""}
         """The reasoning (True) and the answer (False)."""
         self._marked: tuple[MarkdownPart, re.Pattern[str], int] | None = None
-        """The part with the mark, the marked word, and the number of its occurrences before the mark."""
+        """The marked part, the marked word, and the number of its earlier occurrences."""
         self.markdown = {True: MarkdownPart(paint, style=QUIET), False: MarkdownPart(paint)}
         self._note = MessagePart(paint, typed_rows(note), style=QUIET)
         self._item = Item([*self.markdown.values(), self._note])

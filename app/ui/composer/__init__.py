@@ -1,6 +1,6 @@
-"""The prompt: what the user types, and what it becomes before it is sent.
+"""The prompt: typed text, and its conversion to a message.
 
-input           sends, completes, recalls and searches         editor  edits the text; pastes stand in it as marks
-completion      commands, arguments, paths and past prompts; prompts that wait
+input           sends, completes, recalls and searches         editor  edits the text, in which marks stand for pastes
+completion      commands, arguments, paths and past prompts; queued prompts
 included_files  `@path` and the message with files
 """

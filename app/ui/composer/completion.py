@@ -1,4 +1,4 @@
-"""Above the prompt: suggestions (commands, their arguments, paths, past prompts), and prompts that wait."""
+"""Above the prompt: suggestions (commands, their arguments, paths, past prompts), and queued prompts."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from app.ui.widgets.path_completion import matching_paths
 
 ROWS = 8
 _MOST_STORED = 5_000
-"""Past prompts of earlier runs."""
+"""Number of past prompts from earlier runs."""
 _GAP = 2
 CHOSEN = f"{MARK} "
-"""Stands before the chosen suggestion."""
+"""Prefix of the chosen suggestion."""
 _MOST_LINES = 3
 _FIRST_LABEL = " waiting  "
 
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """One line of the list, with a description beside its name.
+    """A line of the list, with a description beside its name.
 
     Attributes:
-        value: The text that replaces what was typed.
+        value: The text that replaces the typed text.
         whole: Whether nothing more needs to be typed.
     """
 
@@ -50,7 +50,7 @@ class Suggestion:
 
 
 class Suggestions(Static, can_focus=False):
-    """Show the list; the prompt handles the keys."""
+    """Shows the list; the prompt handles the keys."""
 
     @dataclass
     class Clicked(Message):
@@ -75,7 +75,7 @@ class Suggestions(Static, can_focus=False):
         return self._all[self._at] if self._all else None
 
     def offer(self, suggestions: Sequence[Suggestion], nothing: str = "") -> None:
-        """Show suggestions, the first one chosen; without any, close the list or show `nothing`."""
+        """Show suggestions and choose the first; without any, close the list or show `nothing`."""
         if suggestions or self._all or nothing != self._nothing:
             self._all, self._at, self._first = suggestions, 0, 0
             self._nothing = "" if suggestions else nothing
@@ -85,14 +85,14 @@ class Suggestions(Static, can_focus=False):
             self.screen.refresh_bindings()
 
     def move(self, by: int) -> None:
-        """Choose the next (1) or previous (-1) suggestion, around the ends."""
+        """Choose the next (1) or previous (-1) suggestion, wrapping around."""
         if self._all:
             self._at = (self._at + by) % len(self._all)
             self._first = min(max(self._first, self._at - self._rows + 1), self._at)
             self._draw()
 
     def page(self, direction: int) -> None:
-        """Choose a suggestion a page further down (1) or up (-1), or the one at the end."""
+        """Choose a suggestion a page further down (1) or up (-1), or at the end."""
         self.move(max(-self._at, min(direction * self._rows, len(self._all) - 1 - self._at)))
 
     def on_click(self, event: events.Click) -> None:
@@ -131,9 +131,9 @@ class Suggestions(Static, can_focus=False):
 def completions(
     text: str, cursor: int, base: Path, files: Sequence[str] = (), picture_note: str = ""
 ) -> tuple[int, Sequence[Suggestion]] | None:
-    """Return where the text before a cursor that can be completed starts, and suggestions for it, if any.
+    """Return the start of the completable text before a cursor, and suggestions for it, if any.
 
-    Relative paths start from `base`; `files` are the known ones below it. `picture_note` stands beside pictures.
+    Relative paths start from `base`; `files` are the known files below it. `picture_note` stands beside pictures.
     """
     if text.startswith("/") and cursor == len(text):
         commands = COMMANDS.matching(text)
@@ -171,10 +171,10 @@ def _suggestion(command: Action) -> Suggestion:
 
 
 class PastPrompts:
-    """The prompts of this run before those of earlier ones, each once.
+    """The prompts of this run, then those of earlier runs, each once.
 
     Attributes:
-        waiting: Returns the prompts that are not asked yet; they are left out, as sending one would ask it twice.
+        waiting: Returns the queued prompts, which are left out, because sending one would ask it twice.
     """
 
     def __init__(self, library: Library) -> None:
@@ -182,14 +182,14 @@ class PastPrompts:
         self._library = library
         self._new: list[str] = []
         self._stored: Sequence[str] | None = None
-        """Those of earlier runs as typed, newest first; None before the store is open."""
+        """Typed prompts of earlier runs, newest first; None before the store is open."""
 
     def add(self, message: str) -> None:
-        """Add a prompt that was sent or discarded."""
+        """Add a sent or discarded prompt."""
         self._new.append(message)
 
     def newest(self) -> Sequence[tuple[str, str]]:
-        """Return every prompt as a whole message and the question in it, newest first."""
+        """Return every prompt as a whole message and its question, newest first."""
         if self._stored is None:
             stored = self._library.do(lambda store: store.prompts(_MOST_STORED))
             self._stored = list(map(COMMANDS.as_typed, stored)) if stored is not None else None
@@ -198,7 +198,7 @@ class PastPrompts:
         for message in (*reversed(self._new), *(self._stored or ())):
             question, attachments = split(message)
             question = question.strip()
-            # A file is read again when its prompt is sent; a paste is nowhere else.
+            # A file is read again when its prompt is sent; a paste is stored nowhere else.
             pastes = (each.text for each in attachments if not each.is_file)
             if question and question not in waiting:
                 once.setdefault((" ".join(question.split()), *pastes), (message, question))
@@ -206,7 +206,7 @@ class PastPrompts:
 
 
 class WaitingPrompts(Static):
-    """One line for each prompt, at most the last three; hidden if no prompt waits."""
+    """A line for each prompt, at most the last three; hidden if no prompt is queued."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -214,7 +214,7 @@ class WaitingPrompts(Static):
         self.display = False
 
     def on_mount(self) -> None:
-        # The key that takes a prompt back may do something else first, such as closing a list.
+        # The key that withdraws a prompt may do something else first, such as closing a list.
         self.screen.bindings_updated_signal.subscribe(self, lambda _: self.display and self.refresh())
 
     def put(self, prompts: Sequence[str]) -> None:

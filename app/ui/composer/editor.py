@@ -15,24 +15,24 @@ from app.ui.text import size
 from app.ui.widgets.inputs import TextEditor
 
 LONGEST = 4000
-"""Characters of a paste that is put into the prompt as it is."""
+"""Longest paste that is inserted unchanged, in characters."""
 MOST_LINES = 40
 _PASTE_PREFIX = "pasted "
-"""Begins the name of every paste."""
+"""Prefix of the name of every paste."""
 _PASTE_NUMBER = re.compile(r", no\. [0-9]+$")
 
 
 class Pastes:
     """The pastes of this session by their marks.
 
-    None is forgotten: undo brings back the mark of one that was sent or deleted.
+    None is forgotten: undo restores the mark of a paste that was sent or deleted.
     """
 
     def __init__(self) -> None:
         self._known: dict[str, Attachment] = {}
 
     def fold(self, text: str) -> str:
-        """Return what to put into the prompt for a paste: its text, or its mark."""
+        """Return the text to insert for a paste: its text, or its mark."""
         lines = text.count("\n") + (not text.endswith("\n"))
         if len(text) <= LONGEST and lines <= MOST_LINES:
             return text
@@ -50,12 +50,12 @@ class Pastes:
         return paste.reference
 
     def found_in(self, text: str) -> tuple[Attachment, ...]:
-        """Return the pastes whose marks stand in a text, in its order."""
+        """Return the pastes whose marks are in a text, in its order."""
         found = [(text.find(mark), paste) for mark, paste in self._known.items()] if "[" in text else []
         return tuple(paste for at, paste in sorted(found, key=lambda each: each[0]) if at >= 0)
 
     def mark_before(self, text: str) -> int:
-        """Return the length of the mark that a text ends with; 0 without one."""
+        """Return the length of the mark at the end of a text, or 0."""
         return next((len(mark) for mark in self._known if text.endswith(mark)), 0)
 
 
@@ -64,10 +64,7 @@ def _is_paste(attachment: Attachment) -> bool:
 
 
 class PromptEditor(TextEditor):
-    """Edit a message: its question with a mark for each paste (see `app.conversations.attached`).
-
-    Args:
-        placeholder: Text of an empty editor.
+    """Edits a message: its question with a mark for each paste (see `app.conversations.attached`).
 
     Attributes:
         as_it_stands: Whether the text stays whole: an edited answer may look like a message with files.
@@ -81,12 +78,12 @@ class PromptEditor(TextEditor):
 
     @property
     def written(self) -> str:
-        """The message, with all pastes."""
+        """Return the message, with all pastes."""
         return compose(self.text, self.pastes)
 
     @property
     def pastes(self) -> tuple[Attachment, ...]:
-        """The pastes that the text has a mark for."""
+        """Return the pastes whose marks are in the text."""
         return () if self.as_it_stands else self._pastes.found_in(self.text)
 
     @property
@@ -95,11 +92,11 @@ class PromptEditor(TextEditor):
         return self._lines.get_index_from_location(self.cursor_location) if self.selection.is_empty else None
 
     def write(self, message: str, more: str = "") -> None:
-        """Replace the text by a message, and more of the text behind it."""
-        # Stored text is as models and files had it, and a text area writes it to the terminal.
+        """Replace the text by a message, followed by more text."""
+        # Stored text is raw text of models and files, and a text area writes it to the terminal.
         shown = printable(message)
         question, attachments = split(shown)
-        # Others were written in front of the question by hand.
+        # The user typed other fences before the question.
         if self.as_it_stands or not all(each.is_file or _is_paste(each) for each in attachments):
             question, attachments = shown, ()
         # A picture is stored, and its file may be gone.
@@ -120,11 +117,11 @@ class PromptEditor(TextEditor):
     # Editing
 
     def action_paste(self) -> None:
-        """Paste what was copied in Tandem, like any other paste."""
+        """Paste text copied in Tandem, like any other paste."""
         self.post_message(events.Paste(self.app.clipboard))
 
     def action_cut(self) -> None:
-        """Cut the selected text; without any, the key begins the one that opens the editor, as in shells."""
+        """Cut the selected text; without a selection, the key begins the chord that opens the editor, as in shells."""
         if self.selected_text:
             super().action_cut()
         else:

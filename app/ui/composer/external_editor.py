@@ -1,4 +1,4 @@
-"""Edit a text in the user's own editor, to which the terminal belongs meanwhile."""
+"""Edit a text in the user's own editor, which uses the terminal meanwhile."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from app.core.program import in_background
 
 
 async def edited(text: str, app: App[Any]) -> str:
-    """Return what the user makes of a text; answers go on meanwhile. Raises AppError."""
+    """Return the edited text; answers continue meanwhile. Raises AppError."""
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if not editor:
         found = next(filter(shutil.which, ("nano", "vim", "vi")), None)

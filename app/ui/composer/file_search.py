@@ -1,4 +1,4 @@
-"""Find files anywhere below the working folder by a part of their path; .gitignore is respected."""
+"""Find files below the working folder by a part of their path, respecting .gitignore."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 MAX_FILES = 20_000
-"""Files in the index of a folder; a home folder has millions."""
+"""Number of files in the index of a folder; a home folder has millions."""
 MAX_SHOWN = 50
 
 _Rules: TypeAlias = "Sequence[tuple[Path, GitIgnoreSpec]]"
@@ -27,7 +27,7 @@ _Rules: TypeAlias = "Sequence[tuple[Path, GitIgnoreSpec]]"
 def index_files(base: Path) -> tuple[str, ...]:
     """Return the relative paths of the text files below a folder, with slashes, nearest folders first.
 
-    Hidden names, files that .gitignore excludes and linked folders are left out. Call it on a worker thread.
+    Hidden names, files excluded by .gitignore and linked folders are left out. Call it on a worker thread.
     """
     base = base.absolute()
     rules: _Rules = ()
@@ -37,9 +37,9 @@ def index_files(base: Path) -> tuple[str, ...]:
 
 
 def not_ignored(paths: Sequence[str], base: Path) -> list[str]:
-    """Return the paths in one folder that .gitignore does not exclude, by the rules of `index_files`.
+    """Return the paths in a folder that .gitignore does not exclude, by the rules of `index_files`.
 
-    Relative ones start from `base`; those of folders end with a slash.
+    Relative paths start from `base`; those of folders end with a slash.
     """
     if not paths:
         return []
@@ -59,12 +59,12 @@ def _repository(folder: Path) -> Path | None:
 
 
 def _from(top: Path, folder: Path) -> list[Path]:
-    """Return the folders from one to another below it."""
+    """Return the folders from one folder to another below it."""
     return [each for each in (*reversed(folder.parents), folder) if each.is_relative_to(top)]
 
 
 def search_files(typed: str, paths: Sequence[str]) -> tuple[str, ...]:
-    """Return the paths that contain what was typed, or its characters in order, best first."""
+    """Return the paths that contain the typed text, or its characters in order, best first."""
     wanted = typed.casefold().replace("\\", "/")
     in_order = re.compile(".*?".join(map(re.escape, wanted)))
     ranked = ((_rank(wanted, in_order, path.casefold()), len(path), path) for path in paths)
@@ -81,7 +81,7 @@ def _rank(wanted: str, in_order: re.Pattern[str], path: str) -> int | None:
 
 
 def _walk(base: Path, rules: _Rules) -> Iterator[str]:
-    """Yield files breadth first, so that a limit cuts the deepest ones."""
+    """Yield files breadth first, so that a limit cuts the deepest files."""
     folders = [(base, rules)]
     for folder, outer in folders:
         inner = _with_rules_of(folder, outer)
@@ -100,7 +100,7 @@ def _walk(base: Path, rules: _Rules) -> Iterator[str]:
 def _with_rules_of(folder: Path, rules: _Rules) -> _Rules:
     with suppress(OSError, ValueError):
         lines = (folder / ".gitignore").read_text(encoding="utf-8").splitlines()
-        # Not needed for the first frame.
+        # The first frame does not need this import.
         from pathspec import GitIgnoreSpec
 
         return (*rules, (folder, GitIgnoreSpec.from_lines(lines)))

@@ -1,4 +1,4 @@
-"""`@path` in a prompt: the file it names, and the message with it."""
+"""`@path` in a prompt: the referenced file, and the message with it."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from app.settings.layers import picture_limits
 if TYPE_CHECKING:
     from app.session.session import Session
 
-# After a space, a bracket or a quotation mark: an address such as me@example.org names no file.
+# After a space, a bracket or a quotation mark: an address such as me@example.org is no reference.
 _REFERENCE_START = r"""(?<![^\s('"])@"""
 _FILE_REFERENCE = re.compile(rf"""{_REFERENCE_START}(?:"(?P<quoted>(?:[^"\n]|"")*)"?|(?P<bare>[^\s"@][^\s"]*))""")
 _OPEN_REFERENCE = re.compile(rf"""{_REFERENCE_START}(?:"(?P<quoted>(?:[^"\n]|"")*)|(?P<bare>(?:[^\s"@][^\s"]*)?))\Z""")
-"""A reference that is not closed yet."""
+"""An unfinished reference."""
 _SENTENCE_PUNCTUATION = ".,;:!?)]}'"
-"""Ends a sentence around a path rather than the path."""
+"""Punctuation that ends a sentence around a path rather than the path."""
 _DROPPED_FILE = re.compile(rf"(?:{'|'.join(map(re.escape, SUFFIXES))})[\"']?$", re.IGNORECASE)
 _FILE_ENDING = re.compile(
     r"\.pdf:[0-9]|\.(?:c|cc|cfg|cpp|cs|css|csv|go|h|hpp|ini|java|js|json|jsonl|log|md|php|py|rb|rs|rst|sh|sql|svg"
@@ -40,29 +40,29 @@ _FILE_ENDING = re.compile(
 )
 _SEPARATOR = re.compile(r"[/\\~]")
 _LONGEST_DROP = 4000
-"""Characters of dropped paths."""
+"""Limit for dropped paths in characters."""
 _AS_TEXT = "To send it as text, put a space after the @."
 _MAX_PATH_WORDS = 12
 _MAX_NAMED = 3
-"""References without a file that an error names."""
+"""Number of references without a file in an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """One `@path`; `path` is without the quotes around it."""
+    """An `@path`; `path` is without surrounding quotes."""
 
     path: str
     quoted: bool = False
 
     @property
     def readings(self) -> tuple[str, ...]:
-        """The possible paths, most likely first: punctuation may end the path, or the sentence."""
+        """Return the possible paths, most likely first: punctuation may end the path, or the sentence."""
         trimmed = self.path.rstrip(_SENTENCE_PUNCTUATION)
         return (self.path,) if self.quoted or trimmed in ("", self.path) else (self.path, trimmed)
 
     @property
     def must_exist(self) -> bool:
-        """Return whether it can only mean a file; `@property` may be just text."""
+        """Return whether it can only mean a file; `@property` may be text."""
         return self.quoted or self.has_file_ending or bool(_SEPARATOR.search(self.path))
 
     @property
@@ -71,13 +71,13 @@ class Reference:
 
 
 class FileReading:
-    """The files of one prompt while a thread reads them.
+    """The files of a prompt while a thread reads them.
 
     Args:
         show: Receives the name of each file, on that thread.
 
     Attributes:
-        line: What the status line shows about it.
+        line: Text for the status line.
     """
 
     def __init__(self, show: Callable[[str], object] = lambda _: None) -> None:
@@ -94,16 +94,16 @@ class FileReading:
 
 
 async def message_of(text: str, session: Session, reading: FileReading, *, as_text: bool = False) -> str:
-    """Return the message for a typed text, with the files that it names; store its pictures.
+    """Return the message for a typed text, with its files; store its pictures.
 
     Raises:
-        AppError: A file cannot be included, or a reference names none, unless that one is sent `as_text`.
+        AppError: A file cannot be included, or a reference names no file and is not sent `as_text`.
         Interrupted: The reading was stopped.
     """
     # The store's modules are imported after the first frame.
     from app.conversations.rows import storable
 
-    # A terminal may paste half a character, which neither a model nor a disk takes.
+    # A terminal may paste half a surrogate pair, which neither a model nor a disk accepts.
     question, pastes = split(storable(text).strip())
     if "@" not in question:
         return compose(question, pastes)
@@ -136,15 +136,15 @@ def references(text: str) -> Iterator[Reference]:
 
 
 def reference_at(text: str, cursor: int) -> tuple[int, str] | None:
-    """Return the start and the path of the `@path` that is being typed before a cursor, perhaps still empty."""
+    """Return the start and the path of the unfinished `@path` before a cursor, perhaps still empty."""
     found = _OPEN_REFERENCE.search(text[:cursor])
     return (found.start(), _path(found)) if found is not None else None
 
 
 def dropped_files(text: str) -> str | None:
-    """Return references to the files in a paste of nothing but paths of pictures and documents; None for other text.
+    """Return references if a paste consists only of paths of pictures and documents, else None.
 
-    Terminals paste the path of a dropped file, quoted, with backslashes, or as a URL.
+    Terminals paste the path of a dropped file quoted, with backslashes, or as a URL.
     """
     line = text.strip()
     if len(line) > _LONGEST_DROP or _DROPPED_FILE.search(line) is None:
@@ -168,13 +168,13 @@ def _path_of(word: str) -> str:
 
 
 def completed(path: str) -> str:
-    """Return a chosen path as it is inserted; a folder stays open for the rest."""
+    """Return the inserted text for a chosen path; a folder stays open for more."""
     written = file_reference(path)
     return written.rstrip('"') if path.endswith("/") else written + " "
 
 
 def chosen_file(path: str) -> str:
-    """Return a file as `completed` inserts it. Raises AppError if it cannot be read."""
+    """Return a file for insertion; see `completed`. Raises AppError if it cannot be read."""
     try:
         text_size(located(_placed(path, Path()))[0], path)
     except FolderNamed:
@@ -194,12 +194,12 @@ def include_files(
     limits: PictureLimits | None = None,
     reading: FileReading | None = None,
 ) -> tuple[str, list[PictureData]]:
-    """Return the message for a typed question, with its files and pastes in front, and the pictures among the files.
+    """Return the message for a typed question, after its files and pastes, and the pictures among the files.
 
     Relative paths start from `base`.
 
     Raises:
-        AppError: A file cannot be included, or a path that can only mean a file names none.
+        AppError: A file cannot be included, or a path that can only mean a file does not exist.
         Interrupted: The reading was stopped.
     """
     reading = reading or FileReading()
@@ -214,7 +214,7 @@ def include_files(
         if isinstance(found, str):
             shown = [Attachment(name, found)]
         else:
-            # The pages of a scanned document have names of their own.
+            # The pages of a scanned document have their own names.
             shown = [Attachment.of(each.picture, each.picture.name or name) for each in found]
             pictures += found
         is_named = [each.name for each in shown] == [name]
@@ -244,7 +244,7 @@ def _quote_paths(question: str, base: Path) -> str:
 
 
 def _refuse_missing(longer: Sequence[str], base: Path) -> None:
-    """Raise MissingFile if a path has an existing folder with spaces, or is two words with the suffix of a file."""
+    """Raise MissingFile if a path has an existing folder with spaces, or is two words with a file suffix."""
     for name in longer:
         folder, slash, _ = name.rpartition("/")
         if slash and " " in folder and is_folder(_placed(folder, base)):
@@ -264,12 +264,12 @@ def _placed(name: str, base: Path) -> Path:
     try:
         return base / home_expanded(name)
     except ValueError:
-        # The home folder of a user name that no system can have.
+        # The home folder of an invalid user name.
         return base / name
 
 
 def find_file(reference: Reference, base: Path) -> tuple[str, Path] | None:
-    """Return the name and path of the file that is meant; None for text. Raises as `include_files`."""
+    """Return the name and path of the referenced file; None for text. See `include_files` for errors."""
     for name in reference.readings:
         path = _placed(name, base)
         try:

@@ -1,4 +1,4 @@
-"""The prompt: sends, completes, and brings back past prompts."""
+"""The prompt: sends, completes, and recalls past prompts."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ from app.ui.key_names import key
 from app.ui.widgets.hint import Hint
 
 _PLACEHOLDERS = ("ask anything, @file to include, / for commands", "ask anything, / for commands", "ask anything")
-"""Texts of an empty prompt; the first that fits is shown."""
+"""Placeholders of an empty prompt; the first that fits is shown."""
 _MOST_FOUND = 200
 
 
 class PromptInput(PromptEditor):
-    """Grow with the text; Enter sends, the up key brings back past prompts. The menu shows suggestions."""
+    """Grows with the text; Enter sends, the up key recalls past prompts. The menu shows suggestions."""
 
     BINDING_GROUP_TITLE = "Prompt"
     BINDINGS: ClassVar[list[BindingType]] = [
         *bindings(PROMPT),
-        # As in shells.
+        # As in shells
         Binding("alt+d", "delete_word_right", show=False),
     ]
 
     @dataclass
     class Sent(Message):
-        """Enter was pressed and the text removed; `restore` brings it back."""
+        """Enter was pressed and the text removed; `restore` puts it back."""
 
         text: str
 
@@ -55,32 +55,32 @@ class PromptInput(PromptEditor):
         self.past = PastPrompts(library)
         self.menu = menu
         self.picture_note: Callable[[], str] = str
-        """Returns why the model reads no pictures, for the list of files; an empty text if it does."""
+        """Returns why the model reads no pictures, for the list of files, or an empty text."""
         self._seen: tuple[str, int | None] = ("", None)
-        """The text and the cursor that the suggestions are for."""
+        """The text and the cursor of the current suggestions."""
         self._files: Sequence[str] = ()
         """Files below the working folder."""
         self._reference_start: int | None = None
-        """Start of the @ that is being typed."""
+        """Start of the unfinished @ reference."""
         self._completed: tuple[int, int] | None = None
-        """Start and end of the text that a suggestion replaces; None where nothing can be completed."""
+        """Start and end of the text that a suggestion replaces, if anything can be completed."""
         self._prompts: Sequence[tuple[str, str]] = ()
-        """The past prompts that are gone through or searched, each with its question."""
+        """The recalled or searched past prompts, each with its question."""
         self._recalled = -1
-        """Index of the one in the editor; -1 for the user's own text."""
+        """Index of the recalled prompt in the editor; -1 for the user's own text."""
         self._recalled_text = ""
-        """The editor's text of it: a paste may have another mark than it had."""
+        """The recalled prompt's text in the editor: a paste may have another mark than before."""
         self._query: str | None = None
-        """The words that the found prompts are for."""
+        """The search words of the found prompts."""
         self._saved: str | None = None
-        """The text before a search of past prompts, if a search is open."""
+        """The text before a search of past prompts, while a search is open."""
         self._instead = ""
 
-    # Its text, as messages
+    # The text as messages
 
     @property
     def whole(self) -> str:
-        """The message with all pastes; during a search, the saved one."""
+        """Return the message with all pastes; during a search, the saved message."""
         return self.written if self._saved is None else self._saved
 
     @property
@@ -89,14 +89,14 @@ class PromptInput(PromptEditor):
         return self._saved is not None
 
     def restore(self, text: str) -> None:
-        """Put a refused prompt back, before what was typed since."""
+        """Put a refused prompt back, before text typed since."""
         if self._saved is not None:
             self._saved = text + self._saved
         else:
             self.write(text, f"\n{self.text}" if self.text else "")
 
     def put(self, text: str) -> None:
-        """Replace the text; the caller keeps the old one."""
+        """Replace the text; the caller saves the old text."""
         was_searching = self._leave_search() is not None
         if was_searching or text != self.whole:
             self._recalled = -1
@@ -109,7 +109,7 @@ class PromptInput(PromptEditor):
             self.past.add(written)
         self.put(found)
 
-    # Sending. Bindings overtake the characters typed before them; what they do waits behind these.
+    # Sending. Bindings overtake earlier characters, so their effects wait for these.
 
     def action_send(self) -> None:
         self.call_later(self._send)
@@ -178,7 +178,7 @@ class PromptInput(PromptEditor):
         if chosen.value.strip() == typed:
             return True
         self.choose(chosen)
-        # A command that was found by its description is shown before it runs.
+        # A command found by its description is shown before it runs.
         return chosen.whole and chosen.value.startswith(typed)
 
     def choose(self, suggestion: Suggestion) -> None:
@@ -189,7 +189,7 @@ class PromptInput(PromptEditor):
             self.type_over(suggestion.value, *self._completed)
 
     def action_complete(self) -> None:
-        """Insert the chosen suggestion; move the focus where nothing can be completed."""
+        """Insert the chosen suggestion; move the focus if nothing can be completed."""
         self._look()
         if self.is_searching:
             self.menu.move(1)
@@ -274,7 +274,7 @@ class PromptInput(PromptEditor):
             self._recall(0)
 
     def action_cursor_down(self, select: bool = False) -> None:
-        """Move down: in the list, in the text, or from a past prompt to the next one."""
+        """Move down: in the list, in the text, or from a past prompt to the next prompt."""
         if self.menu.is_open and not select:
             self.menu.move(1)
         elif not select and self._is_recalled:
@@ -289,7 +289,7 @@ class PromptInput(PromptEditor):
         self.clear()
 
     def show_instead(self, line: str) -> None:
-        """Show a line in place of the text, which stays as it is; an empty one ends that."""
+        """Show a line in place of the text, which is unchanged; an empty line ends that."""
         if line != self._instead:
             self._instead = line
             self.refresh()

@@ -1,6 +1,6 @@
 """The list of conversations.
 
-list     one line each
-picker   the list with its search line and the title editor, and the screen of its own
+list     a line per conversation
+picker   the list with its search line and the title editor, and its full screen
 sidebar  the picker beside the chat
 """

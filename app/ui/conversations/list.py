@@ -26,12 +26,12 @@ _OPEN, _PINNED = "●", "▴"
 _MARK_SIGNS = {Mark.ANSWERING: "…", Mark.ASKING: "?", Mark.WAITING: "·", Mark.ANSWERED: "✓"}
 """Signs of a narrow list; conversations without a mark have a blank."""
 _MIN_WIDTH_FOR_WORDS = 48
-"""Width below which the title stands alone and signs replace the words beside it."""
+"""Width below which only titles are shown, and signs replace words."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConversationRow:
-    """One conversation, whether it is open in the chat, its hit in a search, and its mark."""
+    """A conversation, whether it is open in the chat, its hit in a search, and its mark."""
 
     summary: Summary
     is_open: bool
@@ -66,13 +66,13 @@ class ConversationList(ChoiceList[ConversationRow]):
         row = self.rows[at]
         if row.hit is not None:
             return len(self.lines(at, width))
-        # There may be a thousand.
+        # There may be a thousand conversations.
         if width >= _MIN_WIDTH_FOR_WORDS:
             return 1
         return len(self.above(at)) + 1 + (_name(row).cell_length > _title_room(row, width))
 
     def above(self, at: int) -> list[Content]:
-        """Return the day of the conversation where it differs from that of the row above."""
+        """Return the day of the conversation if it differs from that of the row above."""
         heading = _heading(self.rows[at])
         if self.rows[at].hit is not None or (at and heading == _heading(self.rows[at - 1])):
             return []
@@ -120,7 +120,7 @@ def _found(row: ConversationRow, hit: Hit, width: int) -> list[Content]:
 
 
 def _marked(excerpt: Excerpt) -> Content:
-    # Spaces for what is not printable, to keep positions.
+    # Spaces replace unprintable characters, to keep positions.
     line = Content("".join(each if printable(each) == each else " " for each in excerpt.text))
     for start, end in excerpt.marks:
         line = line.stylize("bold $foreground underline", start, end)

@@ -1,4 +1,4 @@
-"""The list of conversations with its search line, in the sidebar and on a screen of its own."""
+"""The list of conversations with its search line, in the sidebar and on its own screen."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from app.ui.widgets.hint import Hint
 from app.ui.widgets.inputs import FilterInput, QuietInput, SearchInput
 
 _MAX_LISTED = 1000
-"""Conversations in the list; the search finds the others."""
+"""Number of listed conversations; the search finds the others."""
 
 
 class TitleInput(QuietInput):
-    """Edit a title; Enter saves it, Esc and leaving do not."""
+    """Edits a title; Enter saves it, Esc and leaving do not."""
 
     BINDING_GROUP_TITLE = "Title of a conversation"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -45,13 +45,13 @@ class TitleInput(QuietInput):
         self.post_message(self.Left())
 
     def on_blur(self) -> None:
-        # Anyone who looks something up in another window goes on with it; see `app.ui.base_screen`.
+        # A user who switches to another window and back continues; see `app.ui.base_screen`.
         if self.app.app_focus and self.screen.focused is not self:
             self.action_leave()
 
 
 class ConversationPicker(Vertical):
-    """Find a conversation; open, rename, pin or delete it. With `select_at_once` the first click opens it."""
+    """Finds, opens, renames, pins and deletes conversations. With `select_at_once` the first click opens one."""
 
     BINDING_GROUP_TITLE = "Conversations"
     BINDINGS: ClassVar[list[BindingType]] = bindings(CONVERSATIONS)
@@ -62,7 +62,7 @@ class ConversationPicker(Vertical):
 
     @dataclass
     class Chosen(Message):
-        """A conversation was chosen, with the found message and the words that were searched for."""
+        """A conversation was chosen, with the found message and the search words."""
 
         conversation: int
         message: int | None = None
@@ -120,7 +120,7 @@ class ConversationPicker(Vertical):
     def _on_changed(self) -> None:
         self.refresh_bindings()
 
-    # These keys act on the shown row.
+    # These keys act on the displayed row.
 
     def action_pin(self) -> None:
         row = self.conversations.row
@@ -203,7 +203,7 @@ class ConversationPicker(Vertical):
 
 
 class ConversationsScreen(SubScreen[ConversationPicker.Chosen | None]):
-    """Choose a conversation; the result is what was chosen, or None to go on as before."""
+    """Choose a conversation; the result is the choice, or None to continue unchanged."""
 
     AUTO_FOCUS = "SearchInput"
     CSS_PATH = "screen.tcss"

@@ -15,7 +15,7 @@ from app.ui.keys import Word, Words
 
 
 class Sidebar(Vertical):
-    """Show the list once the store is open, after the first frame.
+    """Shows the list when the store is open, after the first frame.
 
     The list is for the mouse; a key opens the full-screen list.
     """
@@ -27,7 +27,7 @@ class Sidebar(Vertical):
         self._filled = False
 
     async def fill(self) -> None:
-        """Show the conversations once the store is open and the sidebar is visible."""
+        """Show the conversations when the store is open and the sidebar is visible."""
         if self._fills or not self._library.is_open or not self.display:
             return
         from app.ui.conversations.picker import ConversationPicker
@@ -47,7 +47,7 @@ class Sidebar(Vertical):
             await self.run_action("screen.conversations")
 
     def update_list(self) -> None:
-        """Show the titles and the open conversation as they are now."""
+        """Show the current titles and the open conversation."""
         if self._filled and self.display:
             self._picker.update()
 

@@ -1,4 +1,4 @@
-"""Pairs of models: which exist, how they are set up, and options for one that does not fit.
+"""Pairs of models: the known pairs, their setup, and options for a pair that does not fit.
 
 state      pairs and setups as frozen values
 service    the owner of all pairs and setups, over the catalog, this machine and Hugging Face

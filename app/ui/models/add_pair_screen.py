@@ -46,7 +46,7 @@ _NO_DRAFT = "empty: the target's draft layers; none: n-grams"
 
 
 class RepositoryList(ChoiceList[FoundRepository]):
-    """List repositories, most downloaded first, with the size and architecture of their models."""
+    """Lists repositories, most downloaded first, with the size and architecture of their models."""
 
     def line(self, at: int, width: int) -> Content:
         found, chosen = self.rows[at], at == self.index
@@ -81,9 +81,9 @@ class AddPairScreen(SubScreen[str | None]):
         super().__init__()
         self._service = pairs
         self._checked: tuple[str, str] | None = None
-        """The sources that were checked last."""
+        """The last checked sources."""
         self._searched: str | None = None
-        """Search words of the results on the screen."""
+        """Search words of the displayed results."""
 
     def compose_body(self) -> ComposeResult:
         yield Static(Content(_SOURCE_EXAMPLES), id="examples")
@@ -220,7 +220,7 @@ def _is_search(text: str) -> bool:
 
 
 class ModelFileSuggester(Suggester):
-    """Suggest folders and model files for a path."""
+    """Suggests folders and model files for a path."""
 
     def __init__(self) -> None:
         super().__init__(use_cache=False, case_sensitive=True)

@@ -1,4 +1,4 @@
-"""Progress of downloads: two bars on the setup screen, a quiet line each in the chat."""
+"""Progress of downloads: two bars on the setup screen, or a line per download in the chat."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.ui.models.service import PairService
 from app.ui.text import cut, percent
 
 UPDATE_S = 0.125
-"""Seconds between two updates."""
+"""Interval between two updates."""
 _QUIET_UPDATE_S = 0.5
 _ROLE = 6
 _SHORTEST_BAR, _LONGEST_BAR = 10, 40
@@ -23,7 +23,7 @@ _GAP = "  "
 
 
 class DownloadBars(Static):
-    """The downloads of one pair, a line a model."""
+    """The downloads of a pair, a line per model."""
 
     setup: reactive[SetupProgress | None] = reactive(None)
 

@@ -25,7 +25,7 @@ _OPTION_KEYS = "123456789"
 
 
 class FitOptionLine(HorizontalGroup):
-    """One option; `key` takes it, "" if it needs a download."""
+    """An option; `key` takes it, "" if it needs a download."""
 
     def __init__(self, option: FitOption, key: str) -> None:
         offer, more = option.offer, f"\n{printable(option.command)}" if option.command else ""
@@ -71,11 +71,11 @@ class FitOptionList(VerticalGroup, can_focus=True):
 
     @property
     def key_use(self) -> str:
-        """What keys do while the list has the focus, and how to come back."""
+        """Return what keys do while the list has the focus, and how to return."""
         return f"{self._keys} applies an option; esc or typing returns here" if self._by_key else ""
 
     def focus_on_click(self) -> bool:
-        # A line below may go with the focus of another widget, and move the options away from the mouse.
+        # A line below may disappear when another widget gets the focus, and move the options away from the mouse.
         return False
 
     def action_take(self, key: str) -> None:

@@ -1,4 +1,4 @@
-"""The list of pairs in sections, with details of the chosen one."""
+"""The list of pairs in sections, with details of the chosen pair."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ _SECTION_TITLES = ("★ Recommended for this machine", "On this machine", "To do
 RECOMMENDED, LOCAL, REMOTE, DEMO = _SECTION_TITLES
 _CHECKING_TEXT = "Checking what this machine can run …"
 _NAME, _FEWEST_NAME = 18, 12
-"""Cells of a pair's name, and of the target's name when models are shortened."""
+"""Widths of a pair's name, and of the target's name when models are shortened."""
 _NAME_SHARE = 3
-"""Part of a window that names may take: one in three cells."""
+"""Names may take one in this many cells of a window."""
 _SIZE, _STATUS, _FIT, _SPEED = 8, 11, 8, 15
 _FEWEST_MODELS = 8
 _WIDE = 110
-"""Width from which on status and fit have a column each, and the expected speed is shown."""
+"""Width from which status and fit have a column each, and the expected speed is shown."""
 _GAP = "  "
 _AROUND_NAME = 8
-"""Cells of the mark, of two gaps and of the scrollbar."""
+"""Width of the mark, two gaps and the scrollbar."""
 _SPACER = "  ·  "
 
 
 class PairList(ChoiceList[PairCard | None]):
-    """A line per pair; the chosen one has its details below. The last row adds a pair."""
+    """A line per pair, with details below the chosen pair. The last row adds a pair."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,14 +43,14 @@ class PairList(ChoiceList[PairCard | None]):
         self._words: list[str] = []
         self.question = ""
         self._picked: str | None = None
-        """Name of the pair that stays chosen, "" for the row that adds one; None while the first one is."""
+        """Name of the pair that stays chosen, "" for the row that adds a pair; None chooses the first."""
 
     @property
     def _chosen_name(self) -> str:
         return self.row.name if self.row is not None else ""
 
     def show(self, state: PairsState) -> None:
-        """Show the pairs; those to download only once the machine is known."""
+        """Show the pairs; those to download only when the machine is known."""
         if self._picked is None:
             self._picked = self._chosen_name or None
         self.state = state
@@ -70,7 +70,7 @@ class PairList(ChoiceList[PairCard | None]):
         self.scroll_to_chosen()
 
     def ask(self, question: str) -> None:
-        """Ask a question about the chosen pair, or "" for none. Choosing another pair removes it."""
+        """Ask a question about the chosen pair; "" removes it, and so does choosing another pair."""
         self.question = question
         self.choose_pair(self._chosen_name)
 
@@ -89,11 +89,11 @@ class PairList(ChoiceList[PairCard | None]):
         return [Content()] * bool(at) + [Content.styled(f" {_section(card)}", "$quiet")]
 
     def _update(self) -> None:
-        """Show the pairs that match the filter; keep the chosen one, or choose the open or the first one."""
+        """Show the pairs that match the filter; keep the chosen pair, or choose the open or the first pair."""
         cards = [card for card in self.state.cards if card.matches(self._words)]
         rows: list[PairCard | None] = [None]
         if not self.state.machine:
-            # The best one is not known yet, and what is chosen first stays chosen.
+            # The best pair is not known yet, and the first choice stays.
             cards, rows = [card for card in cards if _section(card) in (LOCAL, DEMO)], []
         cards.sort(key=lambda card: _SECTION_TITLES.index(_section(card)))
         names = [*(card.name for card in cards), ""]
@@ -117,7 +117,7 @@ class PairList(ChoiceList[PairCard | None]):
         for_name = self._most_name(width) if name.cell_length > name_width else name_width
         columns: list[Content | str] = [mark, cell(name, for_name)]
         if room >= _FEWEST_MODELS and for_name == name_width:
-            # In a wide window the sizes stand beside the models, not at the other edge.
+            # In a wide window the sizes are beside the models, not at the right edge.
             room = min(room, self._longest_models)
             columns += [_GAP, cell(models_text(card, colored=chosen, room=room), room)]
         columns += [_GAP, f"{card.size:>{_SIZE}}", _GAP]
@@ -134,7 +134,7 @@ class PairList(ChoiceList[PairCard | None]):
         return min(self._longest_name, max(_NAME, width // _NAME_SHARE))
 
     def _most_name(self, width: int) -> int:
-        """Return the cells of a long name: in a narrow window its end matters more than the models."""
+        """Return the width of a long name: in a narrow window its end matters more than the models."""
         usual = self._name_width(width)
         return usual if width >= _WIDE else max(usual, width - _SIZE - _STATUS - _AROUND_NAME)
 
@@ -192,7 +192,7 @@ def models_text(card: PairCard, *, colored: bool, room: int) -> Content:
 
 
 def status_text(card: PairCard, setup: SetupProgress | None) -> str:
-    """Return what is on this machine of a pair, or how far its setup is, in a word or two."""
+    """Return the state of a pair on this machine, or of its setup, in a word or two."""
     if setup is not None and setup.stage is not Stage.READY and not card.set_up:
         if setup.stage is Stage.DOWNLOADING:
             return percent(setup.share) if setup.transfer.files else "checking"
@@ -207,7 +207,7 @@ def status_text(card: PairCard, setup: SetupProgress | None) -> str:
 
 
 def question_before_setup(card: PairCard, setup: SetupProgress | None) -> str:
-    """Return what to ask before a pair is set up; "" if nothing, or if it was asked."""
+    """Return the question before a pair is set up; "" if there is none, or if it was asked."""
     if card.here or setup is not None:
         return ""
     if card.proposal.fit is Fit.TOO_BIG:

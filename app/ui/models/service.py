@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from app.models.setup import Prepared
 
 _MAX_FOUND = 30
-"""Repositories that a search lists."""
+"""Number of repositories in a search result."""
 _POLL_S = 0.1
 
 
 class PairService:
-    """All pairs and their setups. Every call returns at once."""
+    """All pairs and their setups. Every call returns immediately."""
 
     def __init__(self, environment: PairEnvironment) -> None:
         self._environment = environment
@@ -38,7 +38,7 @@ class PairService:
         """This machine in one line; empty until it is known."""
         self._capacity: Capacity | None = None
         self._cached: Set[HubModel] = frozenset()
-        """Models that are on this machine."""
+        """Models on this machine."""
         self._inspector: threading.Thread | None = None
         self._stale = True
         self._cards: tuple[PairCard, ...] = ()
@@ -50,11 +50,11 @@ class PairService:
         self._added: dict[str, Pair] = {}
         """Pairs that were added, or opened by their files, in this run."""
         self._seen: tuple[object, ...] = ()
-        """What the cards were made for: the chat's pair, whether it is loaded, and the stage of each setup."""
+        """What the cards were created for: the chat's pair, whether it is loaded, and the stage of each setup."""
         self._setups: dict[str, SetupTask] = {}
         self._check: SetupTask | None = None
         self._tasks: list[SetupTask] = []
-        """All that were started."""
+        """All started tasks."""
 
     def refresh(self) -> None:
         """Read the pairs again and inspect the machine in the background; other programs change them, too."""
@@ -65,7 +65,7 @@ class PairService:
 
     def state(self) -> PairsState:
         """Return the current state."""
-        # Read first: work that ends meanwhile is seen by the next call.
+        # Read first, so that the next call sees work that ends meanwhile.
         busy = self._is_inspecting or any(task.progress.running for task in self._tasks)
         setups = {name: task.progress for name, task in self._setups.items()}
         is_open = self._environment.phase() is not Phase.UNLOADED
@@ -89,7 +89,7 @@ class PairService:
     def set_up(self, name: str, *, confirmed: bool = False, latest: bool = False) -> None:
         """Set a pair up, or resume; unless `confirmed`, ask before a download.
 
-        With `latest`, what the repositories hold now replaces the files of the catalog.
+        With `latest`, the repositories' current files replace the files of the catalog.
         """
         before = self._setups.get(name)
         progress = before.progress if before is not None else None
@@ -112,7 +112,7 @@ class PairService:
         self._stale = True
 
     def check_sources(self, target: str, draft: str) -> None:
-        """Check two models, given as sources; a `draft` of "" may be found beside the target."""
+        """Check two models, given as sources; with "" as `draft`, a draft beside the target may be found."""
         self.cancel_check()
         pair = partial(pair_of, target, draft.strip() or None)
         registry, demo_file = self._environment.registry, self._environment.demo_file
@@ -134,7 +134,7 @@ class PairService:
         return search(words, limit=_MAX_FOUND)
 
     def add_checked(self) -> str:
-        """Set up the pair that was checked; return its name. May raise AppError."""
+        """Set up the checked pair; return its name. May raise AppError."""
         prepared = self._check.progress.prepared if self._check is not None else None
         if prepared is None or prepared.check.problems:
             raise PairError("There is no checked pair to add.", "Check two models first.")
@@ -148,7 +148,7 @@ class PairService:
         return pair.name
 
     def load_request(self, name: str) -> LoadRequest:
-        """Return the request to load a pair; raise AppError if its files are missing."""
+        """Return the request to load a pair. Raises AppError if its files are missing."""
         # A setup may have ended since the last call.
         self.state()
         files = self._files(name)
@@ -241,7 +241,7 @@ class PairService:
             self._pairs = self._added | self._pairs
             files = _local_files(self._added[name])
             if files is not None and files.is_here:
-                # So that every command knows it by this name.
+                # Every command then knows it by this name.
                 with suppress(AppError):
                     self._environment.registry.add(files, default=False)
         return name
@@ -258,7 +258,7 @@ class PairService:
         return task.progress.prepared if task is not None else None
 
     def _sized(self, name: str) -> Pair:
-        """Return the pair with sizes from its files or headers, as far as they are known."""
+        """Return the pair with the known sizes of its files or headers."""
         files, prepared = self._files(name), self._prepared(name)
         return prepared.sized if files is None and prepared is not None else with_files(self._pairs[name], files)
 

@@ -36,7 +36,7 @@ class SetupScreen(SubScreen[LoadRequest | None]):
     """Choose a pair; the result is a request to load it, or None to return to the chat, if a pair was chosen before.
 
     Args:
-        words: What the list is filtered by at first.
+        words: Initial filter of the list.
     """
 
     HEADING = "Choose a pair"
@@ -64,7 +64,7 @@ class SetupScreen(SubScreen[LoadRequest | None]):
         self._service, self._session, self._words = pairs, session, words
         self._can_leave = session.has_asked_for_pair
         self._takes_soon = False
-        """Whether enter was pressed while the pairs were not known."""
+        """Whether enter was pressed before the pairs were known."""
         self._awaited: str | None = None
         """Pair that opens when its setup ends."""
 
@@ -131,7 +131,7 @@ class SetupScreen(SubScreen[LoadRequest | None]):
         self.refresh_bindings()
 
     def action_leave(self) -> None:
-        # Characters typed before come first.
+        # Earlier typed characters come first.
         self.filter_input.action_forward("escape")
 
     def _go_back(self) -> None:
@@ -251,7 +251,7 @@ class SetupScreen(SubScreen[LoadRequest | None]):
         self.machine.update(Content("\n").join([*explanation, Content.styled(line, "$quiet"), *problems]))
 
     def _open_if_awaited(self) -> None:
-        """Open the awaited pair unless the user chats with another one during its download."""
+        """Open the awaited pair unless the user chats with another pair during its download."""
         setup = self.pairs.state.setups.get(self._awaited or "")
         if setup is None or setup.running:
             return

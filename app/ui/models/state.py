@@ -27,9 +27,9 @@ class PairCard(Standing):
 
     Attributes:
         target: Name of the target with its quantization.
-        draft: Name of the draft as far as it differs from the target; "" without one.
+        draft: How the draft's name differs from the target's; "" without a draft.
         size: Size of both models, as text.
-        why: Why this pair is recommended, as a sentence; "" if it is not.
+        why: Why this pair is recommended, as a sentence, or "".
         gain: Measured effect of drafting, as a sentence; "" if unknown.
         download_bytes: Bytes to download; None if only Hugging Face knows.
         is_open: Whether the chat uses or loads it.
@@ -64,7 +64,7 @@ class PairsState:
         machine: The machine in one line; "" until it is known.
         cards: The pairs, best first; the same object while nothing changes.
         setups: Setups by pair name, newest last.
-        check: The latest check of two models, or None.
+        check: The latest check of two models, if any.
         check_fit: Whether these models fit into memory, and why; "" until the machine is known.
         problems: Why pairs are missing or cannot be opened.
         busy: Whether work is running, so that the state will change.
@@ -83,7 +83,7 @@ class PairsState:
 class LoadRequest:
     """A pair to load in the chat; `stops` a running answer instead of waiting for its end.
 
-    With `is_new_default` it was just set up, and Tandem opens with it from now on.
+    With `is_new_default` it was just set up, and becomes the default pair.
     """
 
     loader: Loader
@@ -94,10 +94,10 @@ class LoadRequest:
 
 @dataclass(frozen=True, slots=True)
 class FitOption:
-    """One change that makes a pair fit.
+    """A change that makes a pair fit.
 
     Attributes:
-        apply: Applies it and returns the pair to load; None if something must be downloaded first.
+        apply: Applies it and returns the pair to load; None if it needs a download first.
         command: Command for that download.
     """
 
@@ -108,13 +108,13 @@ class FitOption:
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """What the chat asks about its pair.
+    """The chat's questions about its pair.
 
     Attributes:
         live: The settings.
         reopen: Requests the open pair with the current settings; may raise UsageError.
-        option: Returns an offer as a choice.
-        written_by: Returns the pair whose models have these names, by role; None for the pair that is opened anyway.
+        option: Returns an offer as an option.
+        written_by: Returns the pair whose models have these names, by role; None for the open pair.
     """
 
     live: LiveSettings

@@ -19,7 +19,7 @@ from app.ui.reading.rows import CodeStart, HorizontalRule, Row, spaced, table
 
 # The dialect
 
-# Pandoc's rule: a dollar before a space opens nothing, one after a space or before a digit closes nothing.
+# Pandoc's rule: a dollar before a space opens nothing, and one after a space or before a digit closes nothing.
 _LATEX_MATH = re.compile(
     r"\$\$[^$]+\$\$|\$(?![\s$])(?:\\.|[^$\\\n])*?(?<!\s)\$(?!\d)|\\\(.*?\\\)|\\\[.*?\\\]|\\[()\[\]]", re.DOTALL
 )
@@ -28,7 +28,7 @@ _MAX_NESTING = 50
 
 
 def _latex_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Leave a displayed formula as written: its lines may begin like list items; a rule of markdown-it."""
+    """Keep a displayed formula unchanged: its lines may begin like list items; a rule of markdown-it."""
     opening = state.src[state.bMarks[start] + state.tShift[start] : state.eMarks[start]]
     closer = _DISPLAY_MATH_ENDS.get(opening[:2])
     if closer is None or state.is_code_block(start):
@@ -47,7 +47,7 @@ def _latex_block(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 
 def _latex(state: StateInline, silent: bool) -> bool:
-    """Leave formulas and their delimiters as written; a rule of markdown-it."""
+    """Keep formulas and their delimiters unchanged; a rule of markdown-it."""
     if state.src[state.pos] not in "$\\":
         return False
     found = _LATEX_MATH.match(state.src, state.pos)
@@ -80,13 +80,13 @@ _QUIET = "$quiet"
 
 
 def _address(token: Token, name: str, shown: str) -> str:
-    """Return the address of a link in brackets; it cannot be clicked, as a model may have made it up."""
+    """Return the address of a link in brackets, not clickable, because a model may have invented it."""
     address = printable(str(token.attrs.get(name, "")))
     return "" if address in ("", shown, f"mailto:{shown}") else f" ({address})"
 
 
 def _inline(tokens: Sequence[Token]) -> Content:
-    """Return inline tokens as text; single line breaks stay line breaks."""
+    """Return inline tokens as text; single line breaks stay."""
     text = ""
     spans: list[Span] = []
     opened: list[tuple[int, Token]] = []
@@ -138,7 +138,7 @@ def is_closed(fence: SyntaxTreeNode, lines: Sequence[str]) -> bool:
 
 
 def code_rows(lines: Sequence[str], info: str, *, may_grow: bool = False) -> list[Row]:
-    """Return lines of code as rows, in the language that a fence names."""
+    """Return lines of code as rows, in the language of a fence."""
     language = info.split(maxsplit=1)[0] if info.strip() else ""
     colored = colored_lines([spaced(line) for line in lines], language, may_grow=may_grow)
     rows = [Row(content, _BAR, _WRAPPED_BAR, source=line) for line, content in zip(lines, colored, strict=True)]
@@ -157,7 +157,7 @@ def _text_rows(node: SyntaxTreeNode, style: str = "") -> list[Row]:
 
 
 def first_number(node: SyntaxTreeNode) -> int | None:
-    """Return the number that an item of an ordered list has in the source; None for a bullet."""
+    """Return the number of an ordered list item in the source; None for a bullet."""
     return int(node.info) if node.info.isdigit() else None
 
 
@@ -175,7 +175,7 @@ def item_rows(node: SyntaxTreeNode, number: int | None, lines: Sequence[str], de
 
 
 def _container_rows(nodes: Sequence[SyntaxTreeNode], lines: Sequence[str], depth: int) -> list[Row]:
-    """Return the blocks within another one, or the items of a list, with a blank row where the source has one."""
+    """Return the blocks inside another block, or the items of a list, with a blank row where the source has one."""
     rows: list[Row] = []
     number: int | None = None
     for node in nodes:
@@ -195,7 +195,7 @@ def _follows_blank(node: SyntaxTreeNode, lines: Sequence[str]) -> bool:
 
 
 def block_rows(node: SyntaxTreeNode, lines: Sequence[str], depth: int = 0) -> list[Row]:
-    """Return a block as rows; an unknown or empty one is shown as written."""
+    """Return a block as rows; an unknown or empty block is shown as source."""
     rows: list[Row] = []
     match node.type:
         case "heading":

@@ -1,6 +1,6 @@
 """Growing Markdown as rows of text.
 
-Blocks that can no longer change are frozen, so a new piece costs what the last block costs.
+Blocks that can no longer change are frozen, so a new piece costs as much as the last block.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from app.ui.reading.blocks import block_rows, first_number, is_closed, item_rows
 from app.ui.reading.rows import CodeStart, Row
 
 LONGEST_LINE, LONGEST_PARAGRAPH, LONGEST_BLOCK = 3_000, 2_000, 6_000
-"""Characters of the last block, which is read again with each piece; a longer one is cut at a line end."""
+"""Limits for the last block in characters, since each piece parses it again; longer blocks are cut at a line end."""
 MOST_LINES, _MOST_TABLE_LINES = 96, 32
 _CLOSED_BY_BLANK = ("paragraph", "blockquote", "table", "math_block")
 _SELF_CONTAINED_BLOCKS = ("heading", "hr")
@@ -33,10 +33,10 @@ class _Position:
     Attributes:
         list: Kind of the list that the last block is an item of; "" for other blocks.
         number: Number of the next item of that list.
-        follows_block: True if a blank row separates the next block.
-        after_blank: True if the source has a blank line there.
-        is_continued: True if the next block continues a cut one; its opening lines are repeated in the source.
-        n_code: How many code blocks are above it.
+        follows_block: Whether a blank row separates the next block.
+        after_blank: Whether the source has a blank line there.
+        is_continued: Whether the next block continues a cut block, whose opening lines are repeated in the source.
+        n_code: Number of code blocks above it.
     """
 
     list: str = ""
@@ -59,7 +59,7 @@ def _place(node: SyntaxTreeNode) -> tuple[int, int]:
 
 
 def _list_of(item: SyntaxTreeNode) -> str:
-    """Return the kind of the list that an item belongs to; other blocks have an empty kind."""
+    """Return the kind of an item's list; other blocks have an empty kind."""
     return f"{item.parent.type}{item.markup}" if item.type == "list_item" and item.parent is not None else ""
 
 
@@ -71,7 +71,7 @@ class MarkdownDocument:
 
     Attributes:
         frozen: Rows that never change again.
-        open: The rows after them as the text is now.
+        open: The rows after them, for the present text.
     """
 
     def __init__(self, code_label: Callable[[int], str] | None = None) -> None:
@@ -85,7 +85,7 @@ class MarkdownDocument:
         """The last printed character."""
 
     def append(self, text: str) -> tuple[int, list[Row]]:
-        """Add text, without terminal control characters; return the rows that changed, and the number of the first."""
+        """Add text, without terminal control characters; return the changed rows, and the number of the first."""
         n_frozen = len(self.frozen)
         text = printable(text, self._last)
         self._last = text[-1:] or self._last
@@ -162,7 +162,7 @@ def _is_too_long(node: SyntaxTreeNode, lines: list[str]) -> bool:
 
 
 def _opening(node: SyntaxTreeNode, lines: list[str]) -> str:
-    """Return what opens a block again: the head of a table, or the fence that it ends in; "" for other blocks."""
+    """Return what opens a block again: a table's header, or the fence that it ends in; "" for other blocks."""
     start = _place(node)[0]
     if node.type == "table":
         return "".join(f"{line}\n" for line in lines[start : start + 2])
@@ -176,7 +176,7 @@ def _opening(node: SyntaxTreeNode, lines: list[str]) -> str:
 
 
 def _rows(node: SyntaxTreeNode, lines: list[str], position: _Position) -> list[Row]:
-    """Return a block as rows, with a blank row above it where one belongs, and move the position below it."""
+    """Return a block as rows, after a blank row where one belongs, and move the position below it."""
     if position.is_continued:
         position.is_continued, position.follows_block = False, True
         if node.type == "table":

@@ -1,4 +1,4 @@
-"""Colors of code. A block that grows is read on from its last complete line, so a new piece costs what it adds."""
+"""Colors of code. A growing block is read from its last complete line, so a new piece costs what it adds."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _TOKEN_STYLES: dict[Any, str] = {
 """Style of each kind of token, without teal and amber, which belong to the two models."""
 _START_STATE = ("root",)
 _NAME_OF_STACK = "statestack"
-"""The local variable of Pygments' RegexLexer with its state, which it does not return."""
+"""The local variable of Pygments' RegexLexer that holds its state, which it does not return."""
 
 
 @cache
 def _languages() -> frozenset[str]:
-    """Names of all languages; Pygments would look for another name in every installed package."""
+    """Return the names of all languages; Pygments would search every installed package for an unknown name."""
     return frozenset(name for _, names, _, _ in get_all_lexers(plugins=False) for name in names)
 
 
@@ -55,7 +55,7 @@ def _style(kind: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """Complete lines of a block in colors, and the lexer's state behind them."""
+    """Complete colored lines of a block, and the lexer's state after them."""
 
     language: str = ""
     lines: Sequence[str] = ()
@@ -64,14 +64,14 @@ class _Read:
 
 
 _latest = _Read()
-"""The block that was read last, which may have grown when it is read again."""
+"""The last block, which may have grown when it is read again."""
 
 
 def colored_lines(lines: Sequence[str], language: str, *, may_grow: bool = False) -> list[Content]:
-    """Return lines of code in colors; an unknown language has none.
+    """Return colored lines of code; an unknown language has no colors.
 
-    Of a block that may grow only new lines are read: what depends on lines further down gets its color when the block
-    is complete.
+    In a growing block only new lines are read: code that depends on later lines gets its color when the block is
+    complete.
     """
     global _latest
     lexer = lexer_of(language)

@@ -14,7 +14,7 @@ from textual.expand_tabs import expand_tabs_inline
 _TAB_CELLS = 8
 """Cells between two tab stops."""
 _UNSPACED_SCRIPTS = "\u2e80-\u312f\u3190-\ua4cf\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U00020000-\U0003fffd"
-"""Scripts that are written without spaces, and their punctuation. Korean has spaces."""
+"""Scripts written without spaces, and their punctuation. Korean has spaces."""
 _NOT_FIRST = "\u3001\u3002\u30fb\u30fc\u300d\u300f\u3011\u3015\u300b\u3009\uff0c\uff0e\uff01\uff1f\uff1a\uff1b\uff09"
 """Punctuation that does not begin a line."""
 _NOT_LAST = "\u300c\u300e\u3010\u3014\u300a\u3008\uff08"
@@ -22,7 +22,7 @@ _NOT_LAST = "\u300c\u300e\u3010\u3014\u300a\u3008\uff08"
 _UNBREAKABLE_PIECE = rf"[{_NOT_LAST}]*(?:[{_UNSPACED_SCRIPTS}]|[^\s{_UNSPACED_SCRIPTS}]+)[{_NOT_FIRST}]*\s*|\s+"
 """A wide character or a word, with the punctuation and spaces that stay with it."""
 _compiled = cache(re.compile)
-"""Compiles on first use, as these ranges take 7 ms."""
+"""Compiles on first use, because these ranges take 7 ms."""
 
 
 def spaced(line: str) -> str:
@@ -37,7 +37,7 @@ def spaced_content(line: Content) -> Content:
 
 
 _latest: tuple[Content, int, list[Content]] = (Content(""), 0, [])
-"""The line that was wrapped last: it is measured, then drawn."""
+"""The last wrapped line: it is measured, then drawn."""
 
 
 def wrapped(content: Content, width: int) -> list[Content]:
@@ -78,28 +78,27 @@ def _line_starts(text: str, width: int) -> Iterator[int]:
 
 NOTHING = Content("")
 _MATCH_STYLE = "bold $background on $foreground"
-"""Style of the matches of a search."""
+"""Style of search matches."""
 _GAP = 2
 """Cells between two columns of a table."""
 _MIN_COLUMN_CELLS = 4
-"""Cells of a column that can be read."""
+"""Smallest legible width of a column."""
 _COLUMN_SEPARATOR = " | "
 
 Part = tuple[int | None, Content]
 """A part of a screen line and its offset in the row's text; None for decoration, which cannot be selected."""
 Line = list[Part]
-"""One screen line, from left to right."""
+"""A screen line, from left to right."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of text as it was written.
+    """A line of text as written.
 
     Attributes:
-        content: The text.
         first: Decoration before the first screen line.
         rest: Decoration before the other screen lines.
-        joined: True for the continuation of the row above, which was too long.
+        joined: Whether it continues the row above, which was too long.
         source: Text to copy; None copies the visible text.
     """
 
@@ -111,19 +110,19 @@ class Row:
 
     @property
     def text(self) -> str:
-        """Text that a selection of the whole row copies."""
+        """Return the text that a selection of the whole row copies."""
         return self.first.plain.replace("┃", ">") + self.content.plain if self.source is None else self.source
 
     def part(self, start: int, end: int) -> str:
         """Return the text that a selection copies, from one character to another; -1 is the end of the row."""
         shown = self.content.plain
         if self.source is not None and shown.startswith(written := spaced(self.source)):
-            # Without the mark of a line end.
+            # The mark of a line end is not copied.
             shown = written
         return shown[start : None if end < 0 else end]
 
     def looks_like(self, other: Row) -> bool:
-        """Return True if another row looks the same, and is copied as the same."""
+        """Return whether another row looks the same and is copied as the same text."""
         return (
             type(self) is type(other)
             and (self.joined, self.source) == (other.joined, other.source)
@@ -180,7 +179,7 @@ def as_typed(line: Content, *, joined: bool = False) -> Row:
 
 @dataclass(frozen=True, slots=True)
 class CodeStart(Row):
-    """The first line of a code block, with a label at the right edge where there is room."""
+    """The first line of a code block, with a label at the right edge if there is room."""
 
     label: Content = NOTHING
 
@@ -213,9 +212,9 @@ class TableRow(Row):
     """A row of a table; `content` is a line of text, for copying and for windows too narrow for columns.
 
     Attributes:
-        cells: One a column.
-        natural: Cells of the widest text in each column.
-        right: Columns that are aligned to the right.
+        cells: One text per column.
+        natural: Width of the widest text in each column.
+        right: Right-aligned columns.
     """
 
     cells: tuple[Content, ...] = ()
@@ -264,7 +263,7 @@ class TableRow(Row):
 
 
 def table(rows: Iterable[Sequence[Content]], right: Set[int] = frozenset()) -> list[TableRow]:
-    """Return the rows of a table with as many cells in each."""
+    """Return the rows of a table with equally many cells."""
     cells = [tuple(row) for row in rows]
     natural = tuple(max(cell.cell_length for cell in column) for column in zip(*cells, strict=True))
     return [TableRow(Content(_COLUMN_SEPARATOR).join(row), cells=row, natural=natural, right=right) for row in cells]
@@ -272,7 +271,7 @@ def table(rows: Iterable[Sequence[Content]], right: Set[int] = frozenset()) -> l
 
 @lru_cache(256)
 def column_widths(natural: tuple[int, ...], width: int) -> tuple[int, ...] | None:
-    """Return column widths that fit into the cells, narrowing the widest first; None if they do not fit."""
+    """Return column widths that fit, narrowing the widest first; None if they cannot fit."""
     room = width - _GAP * (len(natural) - 1)
     if room < _MIN_COLUMN_CELLS * len(natural) and room < sum(natural):
         return None

@@ -37,7 +37,7 @@ _BRIEF_NAMES = TokenStyles("teal draft", f"underlined {Source.NGRAM.label}", "am
 _SHORT_NAMES = TokenStyles("draft", Source.NGRAM.label, "target")
 LINE_END = "⏎"
 _MAX_ROW_CHARACTERS = 2_000
-"""Characters of a row; a longer line is continued by the next row."""
+"""Characters of a row; the next row continues a longer line."""
 
 
 def legend(styles: TokenStyles, room: int, drafter: str) -> Content:
@@ -57,7 +57,7 @@ def legend(styles: TokenStyles, room: int, drafter: str) -> Content:
 
 
 Run = tuple[str, Source | None]
-"""A text and the source that drafted it, None for the target's own; an empty text between reasoning and answer."""
+"""A text and the source that drafted it, None for the target; an empty text between reasoning and answer."""
 
 
 class TokenRuns:
@@ -103,11 +103,11 @@ class TokenDocument:
 
     @property
     def open(self) -> list[Row]:
-        """The row after the frozen ones."""
+        """The row after the frozen rows."""
         return [self._row()] if self._text else []
 
     def append(self, runs: Iterable[Run]) -> tuple[int, list[Row]]:
-        """Add runs; return the rows that changed, and the number of the first."""
+        """Add runs; return the changed rows, and the number of the first."""
         n_frozen = len(self.frozen)
         for text, source in runs:
             if not text:

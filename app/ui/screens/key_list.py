@@ -1,4 +1,4 @@
-"""The keys screen: every key that works in the screen below, and what it does; the user's own keys."""
+"""The keys screen: every key of the screen below, and what it does; the user's own keys."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ _NUMBERS = (
 
 
 class KeyListScreen(SubScreen[None]):
-    """List the keys of the screen below by place, and the chat's commands; Textual's own editing keys come last.
+    """Lists the keys of the screen below by place, and the chat's commands; Textual's own editing keys come last.
 
     Args:
         bindings: The keys that work in the screen below.
@@ -173,7 +173,7 @@ def every_binding() -> list[Binding]:
 
 
 def valid_keys(requested: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """Return the valid keys by the ids of bindings, and an error for each of the others."""
+    """Return the valid keys by binding id, and an error for each invalid key."""
     known = {binding.id for binding in every_binding() if binding.id}
     valid: dict[str, str] = {}
     errors: list[str] = []

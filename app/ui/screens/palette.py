@@ -1,4 +1,4 @@
-"""The palettes: one list of everything that can be done, found by any word for it, and one of all themes."""
+"""The palettes: a list of all actions, found by any word for them, and a list of all themes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from app.ui.widgets.hint import Hint
 from app.ui.widgets.inputs import FilterInput
 
 _NAME, _NARROWEST_HELP = 16, 12
-"""Cells of a name, and the narrowest description, in cells."""
+"""Widths of a name, and of the narrowest description."""
 _COLUMN_GAP = "  "
 _OTHER_ROWS, _OTHER_ROWS_IF_LOW = 8, 1
 """Rows of the screen around the list."""
@@ -35,7 +35,7 @@ _OTHER_ROWS, _OTHER_ROWS_IF_LOW = 8, 1
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line of a palette: something to do, and its key."""
+    """A line of a palette: an action, and its key."""
 
     name: str
     run: Callable[[], Awaitable[object] | object]
@@ -78,11 +78,11 @@ class EntryList(ChoiceList[Entry]):
 
 
 class Palette(ModalScreen[Entry | None], BaseScreen[Entry | None]):
-    """Choose an entry; the result is the chosen one, or None.
+    """Choose an entry; the result is the entry, or None.
 
     Args:
         chosen: Index of the entry that is chosen first.
-        nothing: Shown where no entry matches.
+        nothing: Text if no entry matches.
         found_only: Entries that only a search shows, below the others.
     """
 
@@ -142,11 +142,11 @@ class Palette(ModalScreen[Entry | None], BaseScreen[Entry | None]):
             self.dismiss(self.listed.row)
 
 
-# Everything that can be done on a screen
+# All actions on a screen
 
 
 def entries(screen: BaseScreen[Any]) -> Iterator[Entry]:
-    """Yield what can be done on a screen: the keys of its own, then the actions of the chat and of the program."""
+    """Yield the actions on a screen: its own keys, then the actions of the chat and of the program."""
     active: dict[str, ActiveBinding] = {}
     for one in screen.active_bindings.values():
         active.setdefault(one.binding.id or "", one)
@@ -158,7 +158,7 @@ def entries(screen: BaseScreen[Any]) -> Iterator[Entry]:
         if identity not in ids and one.binding.tooltip:
             run = partial(screen.app.run_action, one.binding.action, one.node)
             yield Entry(one.binding.description, run, one.binding.tooltip, keys=screen.app.get_key_display(one.binding))
-    # What would do nothing now does not come first.
+    # Actions without effect do not come first.
     for action in sorted(known, key=lambda action: action.id == "chat.stop" and action.id not in active):
         if not action.help or action.id == "app.commands":
             continue
@@ -189,7 +189,7 @@ _OPENER_BY_PREFIX = {actions[0].id.partition(".")[0]: BY_ID[opener] for actions,
     (MESSAGE, "chat.choose"),
     (CONVERSATIONS, "chat.open"),
 )}  # fmt: skip
-"""Actions that lead to those on a message or a conversation, by the prefix of the ids: one must be chosen first."""
+"""Actions that lead to those on a message or a conversation, which must be chosen first, by id prefix."""
 
 
 def _entry(action: Action, run: Callable[[], Awaitable[object] | object], before: str = "") -> Entry:

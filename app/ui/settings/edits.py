@@ -22,13 +22,13 @@ _COMMON_SAMPLING = ("temp", "top_k", "top_p", "min_p", "seed")
 
 @dataclass(frozen=True, slots=True)
 class SettingView:
-    """A setting as the screen shows it.
+    """A setting on the screen.
 
     Attributes:
         idle: Whether it has no effect now, or cannot be changed in this scope.
         waits: Whether it takes effect only after a reload.
         options: Values to choose from; empty for a typed value.
-        remark: Why it has this value or no effect, or what its options hold, in lines; "" for none.
+        remark: Why it has this value or no effect, or the content of its options, in lines, or "".
     """
 
     setting: Setting
@@ -53,7 +53,7 @@ class SettingView:
 class SettingEdits:
     """Settings as views, and changes to them for all conversations or for one.
 
-    A change returns a message; "" for none.
+    A change returns a message, which may be empty.
     """
 
     def __init__(self, live: LiveSettings, themes: Sequence[str] = (), pair: PairInfo | None = None) -> None:
@@ -96,13 +96,13 @@ class SettingEdits:
         self.scope = Scope.CONVERSATION if self.scope is Scope.ALL else Scope.ALL
 
     def not_in_scope(self, setting: Setting) -> str:
-        """Return why a setting cannot be changed for one conversation; "" if it can."""
+        """Return why a setting cannot be changed for one conversation, or ""."""
         if self.scope is Scope.CONVERSATION and not setting.in_conversation:
             return f"{setting.name} applies to all conversations; {key('settings.scope', 'tab')} changes the scope."
         return ""
 
     def parse(self, setting: Setting | None, text: str) -> tuple[Value, str]:
-        """Return a typed value, or name of a new preset without a setting, and why it is invalid; "" if it is valid."""
+        """Return a typed value, or the name of a new preset without a setting, and why it is invalid, or ""."""
         if setting is None:
             return text.strip(), "" if is_preset_name(text) else "Choose a name other than none."
         try:
@@ -128,12 +128,12 @@ class SettingEdits:
         return self._live.can_reset(setting.name, self.scope)
 
     def reset(self, setting: Setting) -> str:
-        """Remove the changed value, and say what counts now."""
+        """Remove the changed value, and say which value counts now."""
         error = self._try(lambda: self._live.reset(setting.name, self.scope))
         return error or f"Reset: {self._in_force(setting)} counts now."
 
     def _in_force(self, setting: Setting) -> str:
-        """Return the value that counts in the open conversation, and where it is from."""
+        """Return the value that counts in the open conversation, and its origin."""
         now = self._live.resolved()
         origin, value = now.origin(setting.name), " ".join(setting.display(now[setting.name]).split())
         return printable(f"{value} ({origin.value}{f' {now[PRESET]}' if origin is Origin.PRESET else ''})")
@@ -144,7 +144,7 @@ class SettingEdits:
         return self._try(lambda: self._live.save_preset(name)) or f"Saved the preset {printable(name)}."
 
     def _why_ignored(self, setting: Setting, now: Resolved) -> str:
-        """Return why the loaded model ignores a setting; "" if it does not."""
+        """Return why the loaded model ignores a setting, or ""."""
         if self._pair is None:
             return ""
         if setting.name == "answer.thinking" and not self._pair.thinking_support.switchable:
@@ -180,7 +180,7 @@ def _contents(preset: Layer) -> str:
 
 
 def next_value(view: SettingView, by: int) -> str:
-    """Return the next value as it is typed, or an empty text if there is none."""
+    """Return the next value in typed form, or an empty text."""
     kind = view.setting.kind
     if view.options:
         now = kind.show(view.value)

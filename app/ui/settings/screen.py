@@ -28,7 +28,7 @@ from app.ui.widgets.inputs import FilterInput, TextEditor
 
 
 class SettingFilter(FilterInput):
-    """Text filters the settings; left and right change the chosen one."""
+    """Filters the settings by text; left and right change the chosen setting."""
 
     BINDING_GROUP_TITLE = "Settings"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -78,7 +78,7 @@ class SettingsScreen(SubScreen[bool]):
 
     Args:
         on_change: Called after every change.
-        query: What the settings are filtered by at first.
+        query: Initial filter of the settings.
         can_load: Whether a reload is possible without a change, because the models or the draft failed to load.
     """
 

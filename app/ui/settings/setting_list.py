@@ -1,4 +1,4 @@
-"""The list of settings in groups, with details of the chosen one."""
+"""The list of settings in groups, with details of the chosen setting."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ RELOAD = "\N{CLOCKWISE OPEN CIRCLE ARROW}"
 _NAME, _VALUE, _ORIGIN = 19, 28, 17
 _GAP = "  "
 _MIN_WIDTH_FOR_DESCRIPTIONS = 118
-"""Width from which on descriptions are shown, each of them whole."""
+"""Width from which complete descriptions are shown."""
 _MIN_VALUE_CELLS = 12
-"""Cells of a value that stay when its origin does not fit."""
+"""Width of a value that stays when its origin does not fit."""
 _GROUP_COLORS = {"draft": "$draft", "model": "$target"}
 
 
 class SettingList(ChoiceList[SettingView]):
-    """A line per setting below the title of its group; rare ones are shown only by a filter."""
+    """A line per setting below the title of its group; only a filter shows rare settings."""
 
     details_indent = 5
 
@@ -42,7 +42,7 @@ class SettingList(ChoiceList[SettingView]):
         self._update(self.row.name if self.row is not None else "")
 
     def filter(self, text: str) -> None:
-        """Show the settings that contain every word, rare ones included; without words the common ones."""
+        """Show the settings that contain every word, including rare settings; without words, the common settings."""
         self._words = text.lower().split()
         self._update(self.row.name if self.row is not None and self._words else "")
 
@@ -69,7 +69,7 @@ class SettingList(ChoiceList[SettingView]):
         return details(self.rows[at])
 
     def _update(self, chosen: str) -> None:
-        """Show the settings that match the filter, with one of them chosen, or the first one."""
+        """Show the settings that match the filter, with one of them or the first chosen."""
         words = self._words
         rows = [view for view in self._views if (_matches(view, words) if words else not view.is_rare)]
         names = [view.name for view in rows]
@@ -102,7 +102,7 @@ def _line(view: SettingView, width: int, *, chosen: bool) -> Content:
 
 
 def details(view: SettingView) -> Iterator[Content]:
-    """Yield what a setting does, its values, and where its value comes from."""
+    """Yield what a setting does, its values, and the origin of its value."""
     setting = view.setting
     yield Content(f"{_capital(setting.help)}.")
     if view.options:

@@ -1,6 +1,6 @@
 """The side panel, and the status line above the prompt, which replaces it in narrow windows.
 
-The line is such as `107 tok/s   78% accepted   speedup 3.1×      draft model   2.1k of 32k`.
+An example of the line: `107 tok/s   78% accepted   speedup 3.1×      draft model   2.1k of 32k`.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from app.ui.sidebar.readouts import Readouts, ReadoutView
 from app.ui.text import NONE, cell, cut, percent, tokens
 
 Lines = Iterator[tuple[bool, Content]]
-"""Lines that stand together, and whether each is shown without details."""
+"""Lines that belong together, and whether each is shown without details."""
 _LABEL_CELLS = 12
 _VALUE_CELLS = 6
-"""Cells of a value in front of its unit or gauge."""
+"""Width of a value before its unit or gauge."""
 _ACTIVITY_LINES = 4
 """Lines for an activity below everything else."""
 _LAST_ANSWER = "last answer"
 _COLUMN_GAP = "   "
 _SPEED, _BARS, _ACCEPTED, _SPEEDUP = 10, 8, 17, 23
-"""Cells of the numbers. Each keeps its place, whatever the others show."""
+"""Widths of the numbers. Each keeps its place, whatever the others show."""
 _BARS_FROM = 110
-"""Columns of the window from which the line shows bars."""
+"""Width of the window from which the line shows bars."""
 _MODE_NAMES = {"automatic": "drafting automatic", "fixed": "drafting fixed", "off": "drafting off"}
 _UNDRAFTED_SOURCES = (NO_DRAFT, f"drafting {PAUSED}")
 _CONTEXT_FROM, _FULL_SHARE = 90, 0.5
-"""Columns from which the line shows the context, and the used share from which it does so in any window."""
+"""Width from which the line shows the context, and the used share from which it does so in any window."""
 
 
 class ReadoutPanel(ReadoutView):
@@ -54,7 +54,7 @@ class ReadoutPanel(ReadoutView):
         self._is_last = False
 
     def show_earlier(self, answer: Node, *, is_last: bool) -> None:
-        """Show the stored numbers of an answer until there are new ones or the panel is clicked."""
+        """Show the stored numbers of an answer until there are new numbers or the panel is clicked."""
         self._earlier, self._is_last = answer, is_last
         self.show()
 
@@ -82,7 +82,7 @@ class ReadoutPanel(ReadoutView):
 
 
 def live_groups(shown: Readouts, pair: PairInfo | None, width: int, *, detailed: bool) -> Iterator[list[Content]]:
-    """Yield the readouts of the running or last answer, the same rows at any time: a dash stands for no value."""
+    """Yield the readouts of the running or last answer, always in the same rows: a dash stands for no value."""
     is_last = shown.unmeasured and shown.stats is not None
     yield _drafting(shown, detailed=detailed)
     yield from _answer(
@@ -92,14 +92,14 @@ def live_groups(shown: Readouts, pair: PairInfo | None, width: int, *, detailed:
         yield [Content.styled(f"{key('chat.panel', 'f5')} more, {BY_ID['app.explain'].usage}", "$quiet")]
     elif pair is not None:
         yield list(_models(pair))
-    # Last, so that nothing moves when it comes.
+    # The last row, so that nothing moves when it appears.
     if shown.doing:
         gauge = [_gauge(shown.share, width, "$quiet")] if shown.share is not None else []
         yield [Content.styled(shown.doing, "$quiet"), *gauge]
 
 
 def stored_groups(answer: Node, width: int, *, is_last: bool) -> Iterator[list[Content]]:
-    """Yield the stored numbers of an earlier answer and the models that gave it."""
+    """Yield the stored numbers of an earlier answer and its models."""
     numbers, shown = answer.numbers, Readouts()
     shown.used = numbers.context_n
     yield from _answer(_LAST_ANSWER if is_last else "earlier answer", numbers, shown, width, detailed=True)
@@ -110,7 +110,7 @@ def stored_groups(answer: Node, width: int, *, is_last: bool) -> Iterator[list[C
 
 
 def _drafting(shown: Readouts, *, detailed: bool) -> list[Content]:
-    """Return how answers are drafted, what the latest step of a running one did, and the reason or an empty line."""
+    """Return the drafting of answers, the latest step of a running answer, and the reason or an empty line."""
     draft, status = shown.next_draft, shown.drafting if shown.live else None
     source, why = drafting_now(status) if status is not None else (f"{NONE:>{_VALUE_CELLS}}", "")
     is_drafting = status is not None and status.source != "off"
@@ -127,7 +127,7 @@ def _drafting(shown: Readouts, *, detailed: bool) -> list[Content]:
 def _answer(
     whose: str, numbers: GenerationStats, shown: Readouts, width: int, *, detailed: bool
 ) -> Iterator[list[Content]]:
-    """Yield the groups of an answer, or one of its most important rows; the readouts of a stored one are empty."""
+    """Yield the groups of an answer, or one of its most important rows; a stored answer has empty readouts."""
     groups = [
         [(True, Content.styled(whose, "$quiet")), *_speed(numbers, shown, width)],
         list(_drafts(numbers, shown, width)),
@@ -217,7 +217,7 @@ def _decimal(number: float | None) -> str:
 
 
 def _partial(share: float) -> str:
-    """Return a share that is neither 0 nor 1 as a percentage that is neither 0% nor 100%."""
+    """Return a share as a percentage that is 0% or 100% only if the share is 0 or 1."""
     text = percent(share)
     return {"0%": "<1%", "100%": ">99%"}.get(text, text) if 0 < share < 1 else text
 
@@ -243,7 +243,7 @@ def _wrapped(line: Content, width: int) -> list[Content]:
 
 
 def fitting_lines(groups: Iterable[list[Content]], width: int, height: int) -> list[Content]:
-    """Return the lines of the groups that fit, with a blank line between them if there is always room."""
+    """Return the lines of the groups that fit, with a blank line between groups if there is always room."""
     wrapped = [[part for line in group for part in _wrapped(line, width)] for group in groups if group]
     gap = [Content("")] if sum(len(group) + 1 for group in wrapped) + _ACTIVITY_LINES <= height + 1 else []
     lines: list[Content] = []
@@ -255,7 +255,7 @@ def fitting_lines(groups: Iterable[list[Content]], width: int, height: int) -> l
 
 
 class StatusLine(ReadoutView):
-    """Show numbers on the left and drafts and context on the right, as many as fit, the most important first."""
+    """Shows numbers on the left and drafts and context on the right, as many as fit, most important first."""
 
     def lines(self, width: int, height: int) -> Sequence[Content]:
         shown = self._readouts
@@ -292,7 +292,7 @@ class StatusLine(ReadoutView):
             width -= cells + len(_COLUMN_GAP)
 
     def _right(self, numbers: GenerationStats | None, width: int) -> Iterator[Content]:
-        """Yield the parts at the right end, the most important last."""
+        """Yield the parts at the right end, most important last."""
         shown, source = self._readouts, self._source()
         if shown.tools:
             yield Content.styled(shown.tools, "$quiet")
@@ -303,7 +303,7 @@ class StatusLine(ReadoutView):
             yield Content.styled(f"context {shown.used_tokens} of {tokens(shown.n_ctx)}", "$quiet")
 
     def _source(self) -> str:
-        """Return the draft source of the step or of the finished answer, or how the next answer is drafted."""
+        """Return the draft source of the step or of the finished answer, or the drafting of the next answer."""
         shown = self._readouts
         if shown.doing or shown.drafting is None:
             return _MODE_NAMES.get(shown.next_draft.mode, shown.next_draft.mode)

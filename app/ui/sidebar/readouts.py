@@ -23,7 +23,7 @@ from app.worker.events import LoadProgress, Measuring
 
 _WINDOW_NS = 2_000_000_000
 _WINDOW_STEPS = 16
-"""A step yields one token or ten; a rate over fewer steps is noise."""
+"""Steps of a rate. A step yields one token or ten, so a rate over fewer steps is noise."""
 _BAR_NS = 500_000_000
 _BAR_STEPS = 4
 _BAR_COUNT = 24
@@ -41,7 +41,7 @@ class RecentRates:
         """Tokens per second of successive intervals, oldest first."""
 
     def observe(self, stats: GenerationStats) -> None:
-        """Take the counters after a step."""
+        """Add the counters after a step."""
         if stats.predicted_ns <= self._seen[-1].predicted_ns:
             return
         self._seen.append(stats)
@@ -57,13 +57,13 @@ class RecentRates:
 
     @property
     def speed(self) -> float | None:
-        """Tokens per second; None before there are enough steps."""
+        """Return tokens per second, once there are enough steps."""
         since, now = self._seen[0], self._seen[-1]
         return _rate(since, now) if _spans(since, now, _BAR_NS, _BAR_STEPS) else None
 
     @property
     def acceptance(self) -> float | None:
-        """Accepted over drafted tokens; None if nothing was drafted."""
+        """Return accepted over drafted tokens, if any were drafted."""
         since, now = self._seen[0], self._seen[-1]
         drafted = now.draft_n - since.draft_n
         return (now.draft_n_accepted - since.draft_n_accepted) / drafted if drafted else None
@@ -86,17 +86,17 @@ REDRAW_S = 0.5
 
 
 class Readouts:
-    """Live numbers of the running answer; they stay when it has ended.
+    """Live numbers of the running answer, which stay after its end.
 
     Attributes:
-        doing: Current activity; "" while an answer is written and after it.
+        doing: Current activity; "" during and after an answer.
         share: Progress of that activity, if known.
-        long_activity: `doing` where it delays an answer for longer than a moment; else "".
-        stats: Counters of the answer; None before the first.
+        long_activity: `doing` if it delays an answer for more than a moment, else "".
+        stats: Counters of the answer, if there are any.
         next_draft: Drafting of the next answer.
         n_ctx: Context in tokens; 0 without a model.
-        used: Used tokens of the context; None if unknown.
-        unmeasured: Whether the running answer has no counters yet; the numbers are the last answer's.
+        used: Used tokens of the context, if known.
+        unmeasured: Whether the running answer has no counters yet; then the numbers are the last answer's.
         recent: Rates of its last steps.
         tools: How many tools the model may call, as text.
     """
@@ -130,12 +130,12 @@ class Readouts:
 
     @property
     def numbers(self) -> GenerationStats | None:
-        """Numbers of the answer; None before the first."""
+        """Return the numbers of the answer, if there are any."""
         return self.stats.after(self._before) if self.stats is not None else None
 
     @property
     def used_tokens(self) -> str:
-        """Used tokens of the context, as text."""
+        """Return the used tokens of the context as text."""
         return NONE if self.used is None else tokens(self.used)
 
     # The models
@@ -146,14 +146,14 @@ class Readouts:
         self.rest("loading")
 
     def ready(self, n_ctx: int, used: int | None = 0) -> None:
-        """Show that a prompt can be sent, and the used tokens of the context; None if they are unknown."""
+        """Show that a prompt can be sent, and the used tokens of the context, if known."""
         self.n_ctx = n_ctx
         self._forget()
         self.used = used
         self.rest("ready")
 
     def holds(self, n_ctx: int) -> None:
-        """Set the context length; the numbers stay."""
+        """Set the context length; keep the numbers."""
         self.n_ctx = n_ctx
         self._changed()
 
@@ -177,7 +177,7 @@ class Readouts:
     # The answer
 
     def begin(self, before: GenerationStats | None = None) -> None:
-        """Show that an answer was requested; `before` holds the numbers of what it continues."""
+        """Show that an answer was requested; `before` has the numbers of the answer that it continues."""
         self._before = before or GenerationStats()
         self._began = self._clock()
         self.recent = RecentRates()
@@ -190,7 +190,7 @@ class Readouts:
             self.do(_QUEUED, is_long=True)
 
     def follow(self, event: FrequentEvent) -> None:
-        """Take the latest of the frequent events."""
+        """Follow the latest of the frequent events."""
         has_waited = self.seconds >= SHORT_WAIT_S
         match event:
             case LoadProgress(share=share):
@@ -205,12 +205,12 @@ class Readouts:
                 self.measured(stats, drafting, live=True)
 
     def end_measuring(self) -> None:
-        """Show the last numbers again, unless something else is shown already."""
+        """Show the last numbers again, unless something else is already shown."""
         if self._is_measuring:
             self.rest("" if self.stats is not None else "ready")
 
     def measured(self, stats: GenerationStats, drafting: DraftingStatus | None, *, live: bool) -> None:
-        """Take the counters after a step; `live` while the answer goes on."""
+        """Show the counters after a step; `live` while the answer continues."""
         self.recent.observe(stats)
         self.stats, self.drafting, self.live, self.unmeasured = stats, drafting, live, False
         used = stats.cache_n + stats.prompt_n + stats.predicted_n
@@ -234,7 +234,7 @@ class Readouts:
         self.recent = RecentRates()
 
     def rest(self, doing: str) -> None:
-        """Show an activity while no answer is written; the numbers stay."""
+        """Show an activity outside an answer; keep the numbers."""
         self.live = False
         self.do(doing)
 
@@ -251,13 +251,13 @@ class Readouts:
 
 
 class ReadoutView(RowCanvas):
-    """Lines about the readouts; only those that have changed are drawn."""
+    """Lines about the readouts; only changed lines are drawn."""
 
     def __init__(self, readouts: Readouts) -> None:
         super().__init__()
         self._readouts = readouts
         self.shown: Sequence[Content] = ()
-        """The lines that are drawn."""
+        """The drawn lines."""
 
     def on_mount(self) -> None:
         self._readouts.watch(self.readouts_changed)
@@ -266,11 +266,11 @@ class ReadoutView(RowCanvas):
         self.show()
 
     def readouts_changed(self) -> None:
-        """Draw again after the readouts have changed."""
+        """Draw again after a change of the readouts."""
         self.show()
 
     def show(self) -> None:
-        """Draw the lines that have changed."""
+        """Draw the changed lines."""
         before, self.shown = self.shown, self.lines(*self.size) if self.size else ()
         for y, (old, new) in enumerate(zip_longest(before, self.shown)):
             if old is None or new is None or not old.is_same(new):

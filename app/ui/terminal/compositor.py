@@ -1,4 +1,4 @@
-"""Textual's compositor, which renders every visible widget for any change; this one renders changed lines only."""
+"""Textual's compositor renders every visible widget for any change; this compositor renders only changed lines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from app.ui.terminal.frame import Frame, FrameUpdate, Scroll, frame_of
 
 
 class LineCompositor(Compositor):
-    """Render the lines in dirty regions, and of each widget only the part that no other widget covers."""
+    """Renders the lines in dirty regions, and only the visible part of each widget."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -33,16 +33,16 @@ class LineCompositor(Compositor):
         """Draw parts of a widget in the next turn of the event loop; `Widget.refresh` takes five messages for that.
 
         Args:
-            scrolled: Number of lines that everything else in the widget has moved up.
+            scrolled: Number of lines by which everything else in the widget moved up.
         """
         if self._scrolled is not None and self._scrolled[0] is widget:
             self._draw_scrolled()
         elif scrolled:
-            # One widget scrolls in a drawing; another that waits is drawn whole.
+            # Only one widget scrolls in a drawing; other waiting widgets are drawn whole.
             self._draw_scrolled()
             self._scrolled, view = (widget, scrolled), self._view(widget)
             if widget._repaint_regions or any(view.overlaps(region) for region in self._dirty_regions):
-                # What waits to be drawn has moved as well.
+                # Waiting parts have moved as well.
                 self._draw_scrolled()
         widget._set_dirty(*regions)
         if not self._draws_soon:
@@ -50,7 +50,7 @@ class LineCompositor(Compositor):
             asyncio.get_running_loop().call_soon(self._draw, widget.screen)
 
     def _draw_scrolled(self) -> None:
-        """Draw the whole of a widget whose lines have moved, instead of scrolling."""
+        """Draw a scrolled widget whole, instead of scrolling."""
         if self._scrolled is not None:
             self._scrolled[0]._set_dirty()
             self._scrolled = None
@@ -81,10 +81,10 @@ class LineCompositor(Compositor):
         self, full: bool = False, screen_stack: list[Screen[object]] | None = None, simplify: bool = False
     ) -> Any:
         if simplify:
-            # A picture of the whole screen.
+            # A picture of the whole screen
             return super().render_update(full, screen_stack, simplify)
         visible_screen_stack.set(screen_stack or [])
-        # Also what changed in this layout, such as scrollbars, instead of one more update.
+        # Include changes of this layout, such as scrollbars, instead of another update.
         self.update_widgets(self._changed)
         if self.root is None:
             return None
@@ -109,7 +109,7 @@ class LineCompositor(Compositor):
         return scroll if frame.can_scroll(scroll, self.size.width) else None
 
     def _pieces(self, spans: Iterable[tuple[int, int, int]]) -> Iterator[tuple[tuple[int, int], Strip]]:
-        """Yield the pieces that are visible in spans of lines (line, first column, end)."""
+        """Yield the visible pieces in spans of lines (line, first column, end)."""
         open_spans = {y: [span[1:] for span in line] for y, line in groupby(spans, lambda span: span[0])}
         for widget, (region, clip) in self.visible_widgets.items():
             if not open_spans:
@@ -157,6 +157,6 @@ def _bar_lines(
     bar = ScrollBarRender.render_bar(
         height, virtual_size, window_size, position, thickness, True, style.bgcolor, style.color
     )
-    # Most of its lines are alike.
+    # Most of its lines are equal.
     strips = {segment: Strip([segment], thickness) for segment in bar.segments}
     return [strips[segment] for segment in bar.segments]

@@ -1,4 +1,4 @@
-"""The clipboard: copy text to it, and read a picture from it, by programs of the desktop."""
+"""The clipboard: copy text, and read a picture, with programs of the desktop."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from app.ui.widgets.hint import Hint
 
 _ESCAPE = "\x1b"
 _LONGEST_SEQUENCE = 100_000
-"""Characters of an OSC 52 sequence; terminals drop longer ones."""
+"""Longest OSC 52 sequence in characters; terminals drop longer sequences."""
 _TIMEOUT_S = 2.0
 
 _PASTE_S = 10.0
@@ -40,12 +40,12 @@ _PACKAGES = {"wl-paste": "wl-clipboard"}
 
 
 def copy_text(app: App[Any], text: str, what: str = "") -> None:
-    """Copy a text and say so in the hint line, by its name or else its length."""
+    """Copy a text and say so in the hint line, with its name or its length."""
     if text:
-        # A selection may contain half of a surrogate pair.
+        # A selection may contain half a surrogate pair.
         whole = text.encode("utf-8", "replace").decode()
         length = f"{len(text):,} character{'s' * (len(text) != 1)}"
-        # A function: a coroutine that is cancelled before it begins would warn that it was never awaited.
+        # A function, because a coroutine that is canceled before it begins would warn that it was never awaited.
         app.run_worker(partial(_copy, app, whole, what or length), group="copy", exclusive=True)  # type: ignore[arg-type]
 
 
@@ -71,18 +71,18 @@ def _send_to_terminal(app: App[Any], text: str) -> bool:
 
 
 def through_tmux(sequence: str) -> str:
-    """Wrap a sequence for the terminal that tmux runs in."""
+    """Wrap a sequence for the terminal around tmux."""
     return f"{_ESCAPE}Ptmux;{sequence.replace(_ESCAPE, _ESCAPE * 2)}{_ESCAPE}\\"
 
 
 def copy_by_program(text: str) -> bool:
-    """Pass the text to a clipboard program; return False if none succeeds."""
+    """Pass the text to a clipboard program; return whether one succeeds."""
     for name, *arguments in clipboard_commands():
         program = find_program(name)
         if program is None:
             continue
         with suppress(OSError, subprocess.SubprocessError):
-            # Some programs stay in the background, and keep the pipes they were given.
+            # Some programs stay in the background, and keep their pipes open.
             subprocess.run(
                 (program, *arguments),
                 input=text.encode("utf-16" if name == "clip" else "utf-8"),
@@ -98,11 +98,11 @@ def copy_by_program(text: str) -> bool:
 
 
 def clipboard_commands() -> Sequence[Sequence[str]]:
-    """Return the commands that may hold the clipboard here, best first."""
+    """Return the commands that may access the clipboard, best first."""
     # By default, tmux drops OSC 52 from programs in it, but not from its own command.
     if os.environ.get("TMUX"):
         return [("tmux", "load-buffer", "-w", "-")]
-    # In an SSH session a program would reach the wrong machine's clipboard.
+    # In an SSH session a program would use the wrong machine's clipboard.
     if os.environ.get("SSH_CONNECTION"):
         return []
     if sys.platform == "darwin":

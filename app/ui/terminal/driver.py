@@ -1,9 +1,9 @@
-"""Changes to Textual's terminal driver: its writer, its parser of terminal input, and the end by a signal.
+"""Changes to Textual's terminal driver: its writer, its parser of terminal input, and termination by a signal.
 
 The parser has two changes:
 
 - Textual 8.2.8 reads a paste one character at a time, so an escape character in it begins a key: up to 32 characters
-  behind it, line ends among them, become key presses. Colored text, pasted from tmux, would send itself.
+  after it, including line ends, become key presses. Colored text, pasted from tmux, would send itself.
 - Textual reads alt and a digit as the character that macOS types with it ("™" for alt+2), reports alt and a letter
   with the letter as typed text, and drops alt from other keys such as enter.
 """
@@ -30,18 +30,18 @@ from textual.message import Message
 _PASTE_START = "\x1b[200~"
 _PASTE_END = "\x1b[201~"
 _MAX_SPLIT_CHARACTERS = len(_PASTE_END) - 1
-"""Characters of the end mark that may have arrived already."""
+"""Characters of the end mark that may have already arrived."""
 
 _SIGNAL_EXIT = 128
-"""Added to the number of a signal: the exit code by a shell's convention."""
+"""Added to a signal number for the exit code, by the convention of shells."""
 END_S = 3.0
-"""Seconds from a signal to the exit in any case."""
+"""Longest time from a signal to the exit."""
 _ALT_AND_KEY = 2
-"""Characters of alt and another key: the escape character, and that of the key."""
+"""Characters of alt and another key: the escape character and the key's."""
 
 
 class InputParser(XTermParser):
-    """Textual's parser for everything but the text between the marks of a paste."""
+    """Textual's parser, except for the text between the marks of a paste."""
 
     def __init__(self, debug: bool = False) -> None:
         super().__init__(debug)
@@ -49,7 +49,7 @@ class InputParser(XTermParser):
         self._rest = ""
 
     def feed(self, data: str) -> Iterable[Message]:
-        """Yield the events of what was read; an empty text ends the input."""
+        """Yield the events of the input; an empty text ends the input."""
         if not data:
             yield from super().feed(data)
         while data:
@@ -79,20 +79,20 @@ class InputParser(XTermParser):
 
 
 class TerminalWriter(WriterThread):
-    """Write on the caller's thread; what the terminal does not take yet is left to this thread."""
+    """Writes on the caller's thread; this thread writes what the terminal does not accept yet."""
 
     def __init__(self, file: IO[str]) -> None:
         super().__init__(file)
         self._terminal = file.fileno()
         self._waiting: Queue[bytes | None] = Queue(MAX_QUEUED_WRITES)
         self._unblocked: int | None = None
-        """The terminal, opened once more: the mode of the file is shared with the shell. None where that fails."""
+        """The terminal, opened again because the shell shares the file's mode, if possible."""
         if sys.platform != "win32":
             with suppress(OSError):
                 self._unblocked = os.open(os.ttyname(self._terminal), os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
 
     def write(self, text: str) -> None:
-        """Write text, after all that was written before."""
+        """Write text after all earlier text."""
         data = text.encode("utf-8", "replace")
         if self._unblocked is not None and not self._waiting.unfinished_tasks:
             with suppress(OSError):
@@ -101,7 +101,7 @@ class TerminalWriter(WriterThread):
             self._waiting.put(data)
 
     def run(self) -> None:
-        """Write what waits."""
+        """Write the waiting text."""
         while (data := self._waiting.get()) is not None:
             # The terminal may be gone.
             with suppress(OSError):
@@ -119,7 +119,7 @@ class TerminalWriter(WriterThread):
 
 
 def install_driver() -> None:
-    """Let Textual's driver use this parser and writer. Windows reads keys from records, without escape sequences."""
+    """Install this parser and writer in Textual's driver. Windows reads keys from records, without escape sequences."""
     if sys.platform != "win32":
         from textual.drivers import linux_driver
 
@@ -129,7 +129,7 @@ def install_driver() -> None:
 def end_politely(leave: Callable[[int], None]) -> None:
     """Call `leave` with an exit code on the running event loop after SIGTERM, SIGHUP, or Ctrl+Break on Windows.
 
-    Restoring a terminal that is gone could block for ever, so the process exits some seconds later in any case.
+    Restoring a missing terminal could block forever, so the process exits some seconds later in any case.
     """
     if threading.current_thread() is not threading.main_thread():
         return

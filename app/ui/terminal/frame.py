@@ -24,19 +24,19 @@ from app.ui.widgets.row_canvas import n_leading
 Run = tuple[str, str, str | None]
 """Text in one style: its SGR parameters and its link."""
 _NARROW_CHARS = re.compile(r"[\x20-\u02ff\u0370-\u052f\u2010-\u25ff\u276f]*")
-"""Characters that every terminal draws in one cell, or those that `Strip` counts as wide."""
+"""Characters that every terminal draws in one cell, or that `Strip` counts as wide."""
 Pieces = Mapping[tuple[int, int], Strip]
-"""Parts of lines by their line and their first column; they do not overlap."""
+"""Parts of lines by line and first column; they do not overlap."""
 
 
 class Known(NamedTuple):
-    """What a piece shows.
+    """The content of a piece.
 
     Attributes:
         cells: Its width.
-        runs: Its text; neighbors in one style are joined.
+        runs: Its text; neighbors in the same style are joined.
         is_narrow: Whether each character takes one cell.
-        n_shown: Its characters without blanks at its end.
+        n_shown: Number of characters without blanks at its end.
     """
 
     cells: int
@@ -46,22 +46,22 @@ class Known(NamedTuple):
 
 
 class Scroll(NamedTuple):
-    """A view whose lines have moved up by a number of lines."""
+    """A view whose lines have moved up."""
 
     view: Region
     n: int
 
 
 _LEAST_ERASED = 12
-"""Blank cells that are erased instead of written."""
+"""Fewest blank cells that are erased instead of written."""
 _MOVE_COST = 16
-"""Characters that it takes to move the cursor to a piece and to switch to its style."""
+"""Cost in characters to move the cursor to a piece and to switch to its style."""
 _MOST_READ = 2_000
-"""Strips whose contents are stored: lines that scroll are the same strips in another place."""
+"""Number of strips whose contents are stored: scrolled lines are the same strips in another place."""
 
 
 class Frame:
-    """The contents of the terminal. Another program or a resize may change them: then `forget`."""
+    """The contents of the terminal. Another program or a resize may change them; then call `forget`."""
 
     def __init__(self) -> None:
         self._lines: dict[int, dict[int, Known]] = {}
@@ -89,8 +89,8 @@ class Frame:
     ) -> str:
         """Return the escape sequences that make the terminal show these pieces.
 
-        A terminal with synchronized updates scrolls lines, without showing what is beside them in the wrong place, and
-        erases cells in the current background. A view is scrolled first; its other lines then show what they should.
+        A terminal with synchronized updates scrolls lines, without showing the neighboring text in the wrong place, and
+        erases cells in the current background. A view is scrolled first; then its other lines are corrected.
         """
         new = {place: self._known(strip, console) for place, strip in pieces.items()}
         out: list[str] = []
@@ -134,7 +134,7 @@ class Frame:
         return sum(beside) < sum(map(_cost, shown, shown[scroll.n :]))
 
     def _scrolled(self, scroll: Scroll, new: Collection[tuple[int, int]]) -> dict[tuple[int, int], Known]:
-        """Move the lines of a view; return what is beside it and has no new piece in its place."""
+        """Move the lines of a view; return its neighbors that have no new piece in their place."""
         ys = scroll.view.line_range
         before = [self._lines[y] for y in ys]
         moved: list[dict[int, Known]] = [*before[scroll.n :], *({} for _ in before[-scroll.n :])]
@@ -147,14 +147,14 @@ class Frame:
         }
 
     def _differences(self, pieces: Mapping[tuple[int, int], Known], *, synchronized: bool) -> list[_Part]:
-        """Store pieces; return what differs from those before."""
+        """Store pieces; return the differences from the earlier pieces."""
         parts = [part for (y, x), known in pieces.items() for part in self._changed(y, x, known)]
-        # Moving the cursor takes fewer characters than another style, and nobody sees the order.
+        # Moving the cursor takes fewer characters than another style, and the order is invisible.
         in_style = (single for part in parts for single in part.in_one_style())
         return sorted(in_style, key=lambda part: part.style) if synchronized else parts
 
     def _changed(self, y: int, x: int, known: Known) -> Iterator[_Part]:
-        """Store a piece; yield what differs from the piece before."""
+        """Store a piece; yield its differences from the earlier piece."""
         line, width = self._lines.setdefault(y, {}), known.cells
         before = line.get(x)
         if before == known:
@@ -181,12 +181,12 @@ class _Part(NamedTuple):
 
     @property
     def style(self) -> tuple[str, str]:
-        """The background and the SGR parameters at its beginning."""
+        """Return the background and the SGR parameters at its beginning."""
         sgr = self.known.runs[0][1]
         return _parts(sgr)[2], sgr
 
     def in_one_style(self) -> Iterator[_Part]:
-        """Yield its runs, or the whole if its characters may be wide."""
+        """Yield its runs, or the whole part if its characters may be wide."""
         if not self.known.is_narrow:
             yield self
             return
@@ -198,7 +198,7 @@ class _Part(NamedTuple):
 
 
 def _different(before: Known | None, now: Known) -> tuple[int, int]:
-    """Return the start and end of the cells that differ; the whole piece if characters may be wide."""
+    """Return the start and end of the differing cells; the whole piece if characters may be wide."""
     width = now.cells
     if before is None or before.cells != width or not (now.is_narrow and before.is_narrow):
         return 0, width
@@ -207,7 +207,7 @@ def _different(before: Known | None, now: Known) -> tuple[int, int]:
 
 
 def _cost(before: Known | None, now: Known | None) -> int:
-    """Return about how many characters it takes to write a piece in place of another one."""
+    """Return approximately how many characters it takes to replace a piece."""
     return 0 if before == now else _MOVE_COST + max(known.n_shown for known in (before, now) if known is not None)
 
 
@@ -221,7 +221,7 @@ def frame_of(app: App[Any]) -> Frame:
 
 @dataclass
 class FrameUpdate(CompositorUpdate):
-    """Pieces of the screen on their way to the terminal."""
+    """Pieces of the screen for the terminal."""
 
     frame: Frame
     pieces: Pieces
@@ -232,7 +232,7 @@ class FrameUpdate(CompositorUpdate):
         return self.frame.changes(self.pieces, console, synchronized=self.synchronized, scroll=self.scroll)
 
     def text(self, console: Console, cursor: Offset) -> str:
-        """Return what to write, with the cursor where it belongs, or an empty text if nothing has changed."""
+        """Return the text to write, including the cursor position, or an empty text without changes."""
         written = self.render_segments(console)
         if not written and cursor == self.frame.cursor:
             return ""
@@ -242,7 +242,7 @@ class FrameUpdate(CompositorUpdate):
 
 
 _SEEN_FLAGS = {"4", "7", "9", "21", "53"}
-"""Flags that are seen on a blank: lines, and exchanged colors."""
+"""Flags that are visible on a blank: lines, and exchanged colors."""
 _OFF_CODES = {"1": "22", "3": "23", "4": "24", "7": "27", "9": "29"}
 """SGR parameter that turns each flag off."""
 
@@ -274,7 +274,7 @@ def _parts(sgr: str) -> tuple[Sequence[str], str, str]:
 
 
 def _background(sgr: str) -> str | None:
-    """Return the background of SGR parameters; None if they change how a blank looks in another way."""
+    """Return the background of SGR parameters; None if they change the look of a blank in another way."""
     flags, _, background = _parts(sgr)
     return None if _SEEN_FLAGS.intersection(flags) else background
 
@@ -284,7 +284,7 @@ def _is_blank(text: str, sgr: str) -> bool:
 
 
 def _joined(first: Run, then: Run) -> Run | None:
-    """Return two neighbors as one run if that looks the same: the color of blanks is not seen."""
+    """Return two neighbors as one run if that looks the same: the color of blanks is invisible."""
     (text, sgr, link), (more, next_sgr, next_link) = first, then
     if link != next_link or _background(sgr) != _background(next_sgr):
         return None

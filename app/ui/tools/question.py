@@ -1,4 +1,4 @@
-"""The question whether a call of a tool may run."""
+"""The question whether a tool call may run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from app.ui.widgets.hint import Hint
 
 
 class ToolQuestion(VerticalGroup, can_focus=True):
-    """Show a call with all its arguments; a digit answers.
+    """Shows a call with all its arguments; a digit answers.
 
     Up and down scroll long arguments; page up and page down scroll the transcript.
     """
@@ -60,7 +60,7 @@ class ToolQuestion(VerticalGroup, can_focus=True):
         yield Static(classes="keys")
 
     def put(self, question: Question | None) -> bool:
-        """Show a question, or None for none; return whether it is a new one."""
+        """Show a question, or hide it for None; return whether it is new."""
         if question == self._question:
             return False
         self._question = question
@@ -78,7 +78,7 @@ class ToolQuestion(VerticalGroup, can_focus=True):
 
     @property
     def key_use(self) -> str:
-        """What keys do while the question has the focus, and how to come back."""
+        """Return what keys do while the question has the focus, and how to return."""
         return "a digit answers the question above; typing returns here"
 
     def action_answer(self, digit: str) -> None:
@@ -92,7 +92,7 @@ class ToolQuestion(VerticalGroup, can_focus=True):
         self.query_one(VerticalScroll).scroll_relative(y=lines, animate=False)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Leave the arrows to the prompt where nothing is to scroll."""
+        """Leave the arrows to the prompt if there is nothing to scroll."""
         return action != "scroll" or self.query_one(VerticalScroll).max_scroll_y > 0
 
     def on_click(self) -> None:

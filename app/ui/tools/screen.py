@@ -1,4 +1,4 @@
-"""The screen of tools: servers, what they offer, and where they are on."""
+"""The tools screen: servers, what they offer, and where they are on."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from app.ui.widgets.inputs import FilterInput
 from app.worker.events import ToolsListed, tool_key
 
 _NAME, _STATE = 20, 28
-"""Cells of a name and of what follows it."""
+"""Widths of a name and of its state."""
 _UPDATE_S = 0.5
 SETTING = "answer.tools"
 
@@ -44,7 +44,7 @@ class ToolsInput(FilterInput):
 
 @dataclass(frozen=True, slots=True)
 class ServerRow:
-    """A server, where it is on, its tools if it was started, and those that are allowed with where they are."""
+    """A server, where it is on, its tools if it was started, and its allowed tools with where they are allowed."""
 
     server: McpServer
     is_on: bool
@@ -54,7 +54,7 @@ class ServerRow:
 
 
 class ServerList(ChoiceList[ServerRow]):
-    """A line for each server; the chosen one names its tools, or why it fails."""
+    """A line for each server; the chosen server shows its tools, or why it fails."""
 
     def line(self, at: int, width: int) -> Content:
         row, is_chosen = self.rows[at], at == self.index
@@ -72,7 +72,7 @@ class ServerList(ChoiceList[ServerRow]):
         return Content.assemble(mark, cell(name, _NAME), " ", cell(Content(state), _STATE), " ", (tools, "$quiet"))
 
     def details(self, at: int, width: int) -> Sequence[Content]:
-        """Return the tools of the chosen server, those that only read first, or why it fails."""
+        """Return the tools of the chosen server, read-only tools first, or why it fails."""
         listed, allowed = self.rows[at].listed, dict(self.rows[at].allowed)
         if listed is None or listed.error is not None:
             now = key("tools.start", "ctrl+r")
@@ -92,7 +92,7 @@ class ServerList(ChoiceList[ServerRow]):
 
 
 class ToolsScreen(SubScreen[None]):
-    """Switch servers on and off.
+    """Turns servers on and off.
 
     Args:
         on_change: Called after every change of the settings.
@@ -146,7 +146,7 @@ class ToolsScreen(SubScreen[None]):
             self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer to ask again only where a tool of the chosen server is allowed."""
+        """Offer to ask again only if a tool of the chosen server is allowed."""
         row = self.servers.row if action == "ask_again" and self.is_mounted else None
         return action != "ask_again" or (row is not None and bool(row.allowed))
 
@@ -175,7 +175,7 @@ class ToolsScreen(SubScreen[None]):
             here = self._on(here=True)
             self._set(row.server.name, Scope.ALL, on=not row.is_on_everywhere)
             if is_own:
-                # The change for all has removed what was chosen here for the other servers.
+                # The change for all has removed this conversation's choice for the other servers.
                 self._live.set(SETTING, here, Scope.CONVERSATION)
                 self._set(row.server.name, Scope.CONVERSATION, on=not row.is_on_everywhere)
 
@@ -189,7 +189,7 @@ class ToolsScreen(SubScreen[None]):
         self._show()
 
     def action_ask_again(self) -> None:
-        """Revoke what the tools of the chosen server may do."""
+        """Revoke the permissions of the chosen server's tools."""
         if (row := self.servers.row) is not None and row.allowed:
             try:
                 self._tools.permissions.revoke(tool_key(row.server.name, tool) for tool, _ in row.allowed)
@@ -199,7 +199,7 @@ class ToolsScreen(SubScreen[None]):
             self._show()
 
     def action_start(self) -> None:
-        """Start the servers that are on, also those that have failed."""
+        """Start the servers that are on, including failed servers."""
         try:
             self._tools.check(self._on(here=True))
             self.hint.say("Starting the servers that are on ...")

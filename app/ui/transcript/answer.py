@@ -22,16 +22,16 @@ from app.ui.widgets.row_canvas import typed_rows
 
 
 class AnswerMessage(MessageItem):
-    """An answer, or in its place the reason why a prompt has none.
+    """An answer, or the reason why a prompt has none.
 
     Args:
         node: The answer, or the prompt.
 
     Attributes:
         token_runs: Sources of all tokens; None if the beginning of the answer was not seen.
-        tokens: The text in the colors of its sources, while it stands in place of the formatted text.
+        tokens: The text in the colors of its sources, while it replaces the formatted text.
         marked_code: Number of the marked code block, from 1; 0 for none.
-        has_grown: Whether text came since the answer began or was continued.
+        has_grown: Whether text arrived since the answer began or was continued.
     """
 
     def __init__(self, node: Node, paint: Painter, *, is_running: bool = False) -> None:
@@ -65,19 +65,19 @@ class AnswerMessage(MessageItem):
 
     @property
     def reasoning(self) -> Reasoning:
-        """The reasoning of an answer that is laid out."""
+        """Return the reasoning of an answer that is laid out."""
         assert self._reasoning is not None
         return self._reasoning
 
     @property
     def markdown(self) -> MarkdownPart:
-        """The text of an answer that is laid out."""
+        """Return the text of an answer that is laid out."""
         assert self._markdown is not None
         return self._markdown
 
     @property
     def is_reading(self) -> bool:
-        """Whether a part of a long text is not laid out yet."""
+        """Return whether a part of a long text is not laid out yet."""
         return self.is_laid_out and bool(self.markdown.unread or self.reasoning.markdown.unread)
 
     def read_more(self) -> None:
@@ -103,7 +103,7 @@ class AnswerMessage(MessageItem):
         self._arrange()
 
     def _arrange(self) -> None:
-        """Put the parts below each other, if the message is laid out."""
+        """Stack the parts, if the message is laid out."""
         if self._markdown is None:
             return
         self.tokens = None
@@ -111,7 +111,7 @@ class AnswerMessage(MessageItem):
             self.tokens = TokenPart(self._paint, self.token_runs.runs, self._styles)
         failure = None if self._is_running else self.node.ending.failure
         error = error_parts(self._paint, in_keys(failure, self.pair)) if failure is not None else []
-        # The tokens show who wrote the text, in place of what it means.
+        # The tokens show who wrote the text, instead of its formatting.
         self._calls.put(0, list(typed_rows(printable(self._call_text))))
         text = [*self.reasoning.parts, self._markdown, self._calls] if self.tokens is None else [self.tokens]
         self.parts = [self._label, *text, self._remark, *error]
@@ -128,14 +128,14 @@ class AnswerMessage(MessageItem):
             self._reasoning.fold(opened=shown)
 
     def show_tokens(self, styles: TokenStyles | None) -> None:
-        """Show the tokens in the colors of their sources, if these are known; None shows the formatted text."""
+        """Show the tokens in the colors of their sources, if known; None shows the formatted text."""
         self._styles = styles
         self._arrange()
 
     # Text and its end
 
     def add(self, segments: Sequence[Segment]) -> None:
-        """Show more text, and store who wrote it."""
+        """Show more text, and store its sources."""
         self.has_grown = True
         if self.token_runs is not None:
             runs = self.token_runs.add(segments)
@@ -155,7 +155,7 @@ class AnswerMessage(MessageItem):
             self._markdown.append(text)
 
     def note(self, text: str) -> None:
-        """Show what is done for the answer below it; "" removes it."""
+        """Show an activity for the answer below it; "" removes it."""
         self._activity = text
         self._draw_remark()
 
@@ -169,7 +169,7 @@ class AnswerMessage(MessageItem):
         self._remark.put(0, list(typed_rows(printable(remark))))
 
     def resume(self) -> None:
-        """Remove the remark on its end, as more text comes."""
+        """Remove the remark on its end, because more text comes."""
         self.can_go_on = self.has_grown = False
         self._activity, self._is_running = "", True
         self._arrange()
@@ -178,14 +178,14 @@ class AnswerMessage(MessageItem):
         """Show how the answer ended."""
         self.node = node
         self._activity, self._is_running = "", False
-        # A call that was cut is not run.
+        # A truncated call does not run.
         self._call_text = "\n".join(map(shown_call, node.calls))
         self._arrange()
 
     # Code blocks and search
 
     def mark_code(self, number: int) -> int:
-        """Mark a code block; return its first line in the text. 0 marks none."""
+        """Mark a code block; return its first line in the text. 0 removes the mark."""
         if not number and not self.marked_code:
             return 0
         self.marked_code = number

@@ -1,4 +1,4 @@
-"""Why a message has no more text, in words that name the keys of the chat."""
+"""Why a message ended, with the keys of the chat."""
 
 from __future__ import annotations
 

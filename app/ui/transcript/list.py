@@ -39,9 +39,9 @@ _MESSAGE_KEYS = (
     ("app.keys", "all keys"),
 )
 _KEY_CELLS = 5
-"""Cells for a key, and what is between it and what it does."""
+"""Width of a key and the gap after it."""
 _N_LINES_AROUND, _MIN_LINES = 8, 3
-"""Lines of the window that are around it, and the fewest that it takes: it is seen from its beginning."""
+"""Lines of the window around the welcome text, and the fewest that it takes."""
 
 
 class Welcome(Item):
@@ -51,10 +51,10 @@ class Welcome(Item):
         super().__init__([MessagePart(paint, style=QUIET, n_below=1)])
 
     def draw(self, keys: Mapping[str, str], width: int, height: int, *, has_draft: bool) -> None:
-        """Show how answers are drafted and the keys by the ids of their bindings, for a window of this height."""
+        """Show the drafting of answers and the keys by binding id, for a window of this height."""
         about = Content.from_markup(f"{_BY_MODEL if has_draft else _BY_NGRAM} {_PROMISE}")
         named = [(keys[identity], does) for identity, does in _MESSAGE_KEYS if identity in keys]
-        # Keys of the user's own may be longer.
+        # The user's own keys may be longer.
         column = max([_KEY_CELLS, *(len(shown) + 2 for shown, _ in named)])
         steps = (Content.assemble((f"{shown:{column}}", "$foreground"), does) for shown, does in named)
         rows = [*map(Row, about.wrap(max(1, width - 1))), Row(), *map(BriefRow, steps)]
@@ -65,7 +65,7 @@ class MessageList(MessageNavigation):
     """All messages and notices, newest at the bottom.
 
     Attributes:
-        greets: Whether an empty conversation shows the first screen.
+        greets: Whether an empty conversation shows the welcome text.
     """
 
     greets: reactive[bool] = reactive(True)
@@ -83,7 +83,7 @@ class MessageList(MessageNavigation):
         self._tree = Tree()
         self._pair: PairInfo | None = None
         self._shown: object = None
-        """What `show` has shown."""
+        """The last result of `show`."""
         self._unread: set[int] = set()
         """Messages that the model no longer reads."""
         self._model = ""
@@ -99,7 +99,7 @@ class MessageList(MessageNavigation):
         self._draw_welcome()
 
     def _draw_welcome(self) -> None:
-        """Show the first screen while there is nothing but notices, which do not replace it."""
+        """Show the welcome text while there is nothing but notices, which do not replace it."""
         is_empty = self.greets and all(item.is_notice or item is self._welcome for item in self.items)
         if is_empty is not (self._welcome in self.items):
             self.items = [self._welcome, *self.items] if is_empty else self.items[1:]
@@ -115,15 +115,14 @@ class MessageList(MessageNavigation):
     def show(
         self, path: Sequence[Node], running: int | None = None, *, replace: bool = False, follow: bool = False
     ) -> None:
-        """Show a branch by replacing only the messages that differ from those shown.
+        """Show a branch by replacing only the messages that differ.
 
         Args:
-            path: Its messages, first one first.
-            running: Id of the answer that is being written here; None without one.
-            replace: True for another conversation, which replaces all items.
-            follow: True to go to the end.
+            running: Id of the answer that is being written here, if any.
+            replace: Whether this is another conversation, which replaces all items.
+            follow: Whether to go to the end.
         """
-        # The text of a running answer comes by itself.
+        # The text of a running answer arrives as events.
         now = (path if running is None else (*path[:-1], running), running)
         if not (replace or follow) and now == self._shown:
             return
@@ -150,7 +149,7 @@ class MessageList(MessageNavigation):
         if answer is not None and last is not None and not fresh and was_running != self._is_running:
             answer.resume() if self._is_running else answer.end(last)
         elif fresh and isinstance(ended, AnswerMessage) and ended in same:
-            # The next prompt had waited for the end of this answer.
+            # The next prompt was queued until the end of this answer.
             ended.end(ended.node)
         self._draw_welcome()
         self.settle()
@@ -165,7 +164,7 @@ class MessageList(MessageNavigation):
         return answer
 
     def _leaving(self, same: Sequence[MessageItem], fresh: Sequence[MessageItem], *, replace: bool) -> set[Item]:
-        """Return the items that give way to new messages below those that stay."""
+        """Return the items that new messages replace."""
         if replace:
             return {item for item in self.items if item is not self._welcome}
         leaving: set[Item] = set(self.messages[len(same) :])
@@ -192,7 +191,7 @@ class MessageList(MessageNavigation):
 
     @property
     def answer(self) -> AnswerMessage | None:
-        """The answer at the end of the branch."""
+        """Return the answer at the end of the branch."""
         last = next((item for item in reversed(self.items) if isinstance(item, MessageItem)), None)
         return last if isinstance(last, AnswerMessage) else None
 
@@ -203,14 +202,14 @@ class MessageList(MessageNavigation):
             self.update(answer)
 
     def note(self, answer: AnswerMessage, text: str) -> None:
-        """Show what is done for an answer below it; "" removes it."""
+        """Show an activity for an answer below it; "" removes it."""
         answer.note(text)
         self.update(answer)
 
     # Notices
 
     def notice(self, text: str) -> None:
-        """Show a notice at the end; while an answer is awaited, above its prompt."""
+        """Show a notice at the end, or, while an answer is awaited, above its prompt."""
         self._insert(notice(self.paint, text), before=self._unanswered)
 
     def fail(self, error: AppError) -> None:
@@ -224,7 +223,7 @@ class MessageList(MessageNavigation):
 
     @property
     def _unanswered(self) -> Item | None:
-        """The prompt whose answer has no text yet, if any."""
+        """Return the prompt whose answer has no text yet, if any."""
         messages = self.messages
         is_empty = self.answer is None or not self.answer.has_grown
         return messages[-2] if self._is_running and is_empty and len(messages) > 1 else None
@@ -232,7 +231,7 @@ class MessageList(MessageNavigation):
     # Branches and models
 
     def mark(self, tree: Tree, pair: PairInfo | None, model: str, *, is_answering: bool) -> None:
-        """Update the branch numbers and the model names of all messages; `model` is the one in use."""
+        """Update the branch numbers and the model names of all messages; `model` is the current model."""
         if tree is self._tree and pair is self._pair and is_answering == self._is_answering:
             return
         self._tree, self._pair, self._model, self._is_answering = tree, pair, model, is_answering
@@ -269,7 +268,7 @@ class MessageList(MessageNavigation):
                 part.redraw()
 
     def _is_other_model(self, node: Node) -> bool:
-        """Return True if an answer's model differs from the loaded one or from the previous answer's."""
+        """Return whether an answer's model differs from the loaded model or from the previous answer's."""
         before = self._tree.answer_before(node.id)
         known = (self._model, before.model if before is not None else "")
         return any(model and model != node.model for model in known)
@@ -302,7 +301,7 @@ class MessageList(MessageNavigation):
 
     @property
     def turn_tokens(self) -> list[tuple[AnswerMessage, TokenPart]]:
-        """The answers since the last prompt, before and after each call of tools, and their tokens."""
+        """Return the answers since the last prompt, before and after each tool call, and their tokens."""
         turn = takewhile(lambda message: not isinstance(message, UserMessage), reversed(self.messages))
         answers = [message for message in turn if isinstance(message, AnswerMessage)]
         return [(answer, answer.tokens) for answer in reversed(answers) if answer.tokens is not None]
@@ -316,7 +315,7 @@ class MessageList(MessageNavigation):
 
 
 def _branch(path: Sequence[Node]) -> Iterator[tuple[Node, bool]]:
-    """Yield each message, and whether an answer shows it; a prompt without one is shown again with the reason."""
+    """Yield each message, and whether an answer shows it; a prompt without an answer is repeated with the reason."""
     for node in path:
         yield node, node.role is Role.ASSISTANT
     if path and path[-1].role in (Role.USER, Role.TOOL) and (remark_on(path[-1]) or path[-1].ending.failure):
@@ -324,7 +323,7 @@ def _branch(path: Sequence[Node]) -> Iterator[tuple[Node, bool]]:
 
 
 def _is_same(before: Node, now: Node, *, is_live: bool) -> bool:
-    """Return True if the item of a message can show another one; live text is compared with nothing."""
+    """Return whether a message's item can show another message; live text is compared with nothing."""
     return before.id == now.id and (
         is_live or (before.state, before.text, before.stats) == (now.state, now.text, now.stats)
     )

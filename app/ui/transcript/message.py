@@ -24,7 +24,7 @@ from app.ui.widgets.row_canvas import typed_rows
 
 _GAP = "   "
 _MAX_GUESSED_LINES = 400
-"""Lines that a message takes at most before it is laid out."""
+"""Largest guess for the lines of a message before it is laid out."""
 _ERROR_BAR = Content.styled("┃ ", "$foreground")
 
 
@@ -32,15 +32,14 @@ class Item:
     """A message or a notice, laid out when the reader comes near.
 
     Attributes:
-        parts: What is shown, from top to bottom; empty until it is laid out.
-        is_notice: Whether it says something in passing.
+        parts: Displayed parts, from top to bottom; empty until it is laid out.
     """
 
     def __init__(self, parts: Sequence[MessagePart], *, is_notice: bool = False) -> None:
         self.parts = parts
         self.is_notice = is_notice
         self._height = (0, 0)
-        """The last width that was asked for, and the lines at that width."""
+        """The last requested width, and the lines at that width."""
 
     @property
     def is_laid_out(self) -> bool:
@@ -62,7 +61,7 @@ class Item:
         return sum(each.n_lines(width) for each in self.parts[: self.parts.index(part)])
 
     def changed_line(self, width: int) -> int | None:
-        """Return the first line that looks different since the last call, if any."""
+        """Return the first line that has changed since the last call, if any."""
         top, found = 0, None
         for part in self.parts:
             if part.changed is not None and found is None:
@@ -88,14 +87,14 @@ def error_parts(paint: Painter, error: AppError) -> list[MessagePart]:
 
 
 class MessageItem(Item):
-    """A message: the speaker and the branches here, then its parts.
+    """A message: the speaker and the number of its branch, then its parts.
 
     Attributes:
-        node: The message as it was last shown.
+        node: The message as last shown.
         pair: The loaded pair, on which the fix of an error depends.
-        can_go_on: True for an answer that ended early.
+        can_go_on: Whether it is an answer that ended early.
         is_unread: Whether the model no longer reads it.
-        is_edited: Whether the input line holds it for a change.
+        is_edited: Whether the input line is editing it.
     """
 
     def __init__(self, speaker: str, node: Node, paint: Painter) -> None:
@@ -113,7 +112,7 @@ class MessageItem(Item):
 
     @property
     def id(self) -> int | None:
-        """Id in the conversation; None until it has one, and for the reason why a prompt has no answer."""
+        """Return the id in the conversation, once it has one; None for the reason why a prompt has no answer."""
         return self.node.id if self.node.id >= 0 else None
 
     @property
@@ -127,16 +126,15 @@ class MessageItem(Item):
         return ()
 
     def lay_out(self) -> None:
-        """Make the parts."""
         raise NotImplementedError
 
     def place(self, at: int, of: int, *, can_go_on: bool, model: str) -> None:
-        """Set the number of this branch, from 1, and that of all branches here; name a model as author unless "".
+        """Set the number of this branch, from 1, and the number of its branches; name a model as author unless "".
 
         An answer that ended early can be continued.
         """
         self._branch, self._branches, self.can_go_on = at, of, can_go_on
-        # The arrows come first: clicks on them depend on their position.
+        # The arrows come first, because clicks on them depend on their position.
         self._draw_label(_GAP.join(filter(None, (self._speaker, self._arrows, printable(model)))))
 
     def _draw_label(self, label: str) -> None:
@@ -152,12 +150,12 @@ class MessageItem(Item):
 
     @property
     def beside(self) -> str:
-        """The number of this branch, and the key that switches; "" for a single branch."""
+        """Return the number of this branch, and the key that switches; "" for a single branch."""
         others = key("message.earlier", "left/right")
         return f"branch {self._branch} of {self._branches}, {others} goes between them" if self.has_branches else ""
 
     def request_at(self, part: MessagePart, x: int, y: int) -> str:
-        """Return the action that a click on a cell of a part asks for."""
+        """Return the action requested by a click on a cell of a part."""
         at = x - len(self._speaker) - len(_GAP)
         if part is self._label and 0 <= at < len(self._arrows):
             return "earlier" if 2 * at < len(self._arrows) else "later"
@@ -170,7 +168,7 @@ class MessageItem(Item):
             folding.fold(opened=opened)
 
     def part_with(self, words: re.Pattern[str]) -> MessagePart:
-        """Return the part that a search found these words in, opened."""
+        """Return the part in which a search found these words, opened."""
         raise NotImplementedError
 
     def _guessed_lines(self, width: int) -> int:

@@ -1,4 +1,4 @@
-"""Rows below each other in a message, and their screen lines."""
+"""Stacked rows of a message, and their screen lines."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ def _looks_like(line: Line, other: Line) -> bool:
 
 
 class MessagePart:
-    """Rows of a message, below each other, and their screen lines at the width that is asked for.
+    """Stacked rows of a message, and their screen lines at a requested width.
 
     Attributes:
-        rows: Everything that is shown; change it with `put`.
-        width: Cells of a line, as last asked for.
-        prefix: Stands before every line and cannot be selected.
-        style: Below all other styles.
+        rows: All rows; change them with `put`.
+        width: Cells of a line, as last requested.
+        prefix: Text before every line, which cannot be selected.
+        style: Style below all other styles.
         n_below: Blank lines below the rows.
         is_shown: Whether it takes any lines.
-        first_number: What a selection adds to the numbers of the rows, so that no other part has the same.
-        changed: The first line that looks different since the part was drawn; None if all look the same.
+        first_number: Number that a selection adds to the rows' numbers, so that no other part has the same.
+        changed: The first line that has changed since the part was drawn, if any.
     """
 
     def __init__(
@@ -64,16 +64,16 @@ class MessagePart:
         self._highlighted: re.Pattern[str] | None = None
         self._chosen_match: int | None = None
         self._latest: tuple[int, int, Sequence[Line], Sequence[Strip]] = (0, 0, (), ())
-        """The row that was drawn last, its width and its lines."""
+        """The last drawn row, its width and its lines."""
         self.put(0, list(rows))
 
     def n_lines(self, width: int) -> int:
-        """Return the number of lines at a width; later calls are about this width."""
+        """Return the number of lines at a width, which later calls use."""
         self.width = max(1, width - self.prefix.cell_length)
         return self._layout.n_lines(self.width) + self.n_below if self.is_shown and self.rows else 0
 
     def lines(self, first: int, end: int) -> Iterator[Strip]:
-        """Yield the lines from one to another, as far as there are rows."""
+        """Yield the existing lines in a range."""
         return self._layout.lines(first, end, self.width)
 
     def top_of(self, row: int) -> int:
@@ -81,7 +81,7 @@ class MessagePart:
         return self._layout.top(row, self.width)
 
     def put(self, start: int, rows: Sequence[Row]) -> None:
-        """Replace all rows from the one numbered `start` on."""
+        """Replace all rows from the row `start`."""
         same = n_leading(old.looks_like(new) for old, new in zip(self.rows[start:], rows, strict=False))
         start += same
         drawn = self._layout.stored(start)
@@ -89,7 +89,7 @@ class MessagePart:
         self._layout.forget(start)
         top = self.top_of(start)
         if self.width and drawn and start < len(self.rows):
-            # Only the last lines of a growing paragraph look different.
+            # Only the last lines of a growing paragraph change.
             top += n_leading(old == new for old, new in zip(drawn, self._layout.draw(start), strict=False))
         self.changed = top if self.changed is None else min(self.changed, top)
 
@@ -101,7 +101,7 @@ class MessagePart:
     def _draw(self, number: int, width: int) -> list[Strip]:
         lines = list(self._marked(number).lines(width))
         at_number, at_width, before, drawn = self._latest
-        # All but the last lines of a growing paragraph stay.
+        # All except the last lines of a growing paragraph stay.
         n_same = n_leading(map(_looks_like, before, lines)) if (at_number, at_width) == (number, width) else 0
         strips = [*drawn[:n_same], *(self._paint(self, number, line, width) for line in lines[n_same:])]
         self._latest = number, width, lines, strips
@@ -110,7 +110,7 @@ class MessagePart:
     # Matches of a search
 
     def highlight(self, words: re.Pattern[str] | None, number: int | None = None) -> None:
-        """Mark every match, also in later rows, and underline one of them; None for `words` marks none."""
+        """Mark every match, also in later rows, and underline one of them; None for `words` removes the marks."""
         self._highlighted, self._chosen_match = words, number
         self.redraw()
 
@@ -129,12 +129,12 @@ class MessagePart:
         return sum(1 for row in self.rows for _ in words.finditer(row.content.plain))
 
     def match(self, words: re.Pattern[str], number: int = 0) -> tuple[int, re.Match[str]] | None:
-        """Return the match with a number from 0, and the number of its row; None if there is none."""
+        """Return the match with a number from 0, and the number of its row, if it exists."""
         found = ((at, match) for at, row in enumerate(self.rows) for match in words.finditer(row.content.plain))
         return next(islice(found, number, None), None)
 
     def line_of_match(self, words: re.Pattern[str], number: int = 0) -> int | None:
-        """Return the screen line of the match with a number from 0; None if there is none, or before the layout."""
+        """Return the screen line of the match with a number from 0; None if it does not exist or is not laid out."""
         found = self.match(words, number)
         if found is None or not self.width:
             return None
@@ -144,7 +144,7 @@ class MessagePart:
         return self.top_of(at) + n_leading(end <= match.start() for end in ends)
 
     def mark_match(self, words: re.Pattern[str], number: int, style: str) -> None:
-        """Mark the match with a number from 0, if there is one, in a style."""
+        """Mark the match with a number from 0, if it exists, in a style."""
         if (found := self.match(words, number)) is not None:
             at, match = found
             row = self.rows[at]
@@ -152,7 +152,7 @@ class MessagePart:
             self.put(at, [marked, *self.rows[at + 1 :]])
 
     def selected(self, selection: Selection) -> Iterator[str]:
-        """Yield the selected text of each row, with lines as they were written."""
+        """Yield the selected text of each row, with unwrapped lines."""
         for number, row in enumerate(self.rows, self.first_number):
             if (span := selection.get_span(number)) is not None:
                 yield ("" if row.joined else "\n") + (row.text if span == (0, -1) else row.part(*span))

@@ -1,4 +1,4 @@
-"""Moving in the conversation: the chosen message, its code blocks, and what was searched for."""
+"""Moving in the conversation: the chosen message, its code blocks, and the matches of a search."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from app.ui.transcript.scroll import LineScroll
 
 
 class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
-    """Choose a message and a code block in it, or scroll to the first match of a search.
+    """Chooses a message and a code block in it, or scrolls to the first match of a search.
 
     A click or a key selects a message. Keys act on it only if the list has the focus, which a key gives it.
     """
@@ -31,7 +31,7 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
 
     @dataclass
     class ActionRequested(Message):
-        """A key or a click asks for an action on a message."""
+        """A key or a click requests an action on a message."""
 
         message: MessageItem
         requested: str
@@ -49,16 +49,16 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
     _keys_act = False
     """Whether keys act on the chosen message, so that it is chosen only while the list has the focus."""
     _match: tuple[re.Pattern[str], int, MessagePart] | None = None
-    """The words that are sought, and the number and the part of the chosen match in its message."""
+    """The search words, and the number and the part of the chosen match in its message."""
 
     @property
     def messages(self) -> list[MessageItem]:
-        """The messages of the branch in order, without notices."""
+        """Return the messages of the branch in order, without notices."""
         return [item for item in self.items if isinstance(item, MessageItem)]
 
     @property
     def visible_answers(self) -> list[AnswerMessage]:
-        """The chosen answer alone, or the answers in view, the lowest first."""
+        """Return the chosen answer, or the answers in view, the lowest first."""
         if isinstance(self.chosen, AnswerMessage):
             return [self.chosen]
         first, end = self._near(0)
@@ -67,7 +67,7 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
     def choose(self, message: MessageItem | None, *, focus: bool = True) -> None:
         """Select a message and scroll it into view, with the focus if keys should act on it; None selects none."""
         if message is not None and message not in self.items:
-            # It was removed after the click.
+            # The message was removed after the click.
             return
         if self._match is not None:
             self._match[2].highlight(None)
@@ -87,7 +87,7 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
 
     @property
     def key_use(self) -> str:
-        """What keys do while the list has the focus, and how to come back."""
+        """Return what keys do while the list has the focus, and how to return."""
         chosen, leaves = self.chosen, f"{key('message.leave', 'esc')} or typing returns here"
         if self._match is not None:
             above, below = key("match.above", "enter"), key("match.below", "down")
@@ -102,12 +102,12 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
         return is_new
 
     def _leave_far(self) -> None:
-        """Select nothing if the selected message is far away: keys must not act on what is out of sight."""
+        """Select nothing if the selected message is far away: keys must not act on an invisible message."""
         if self._is_far(self.chosen):
             self.choose(None)
 
     def show_edited(self, message: MessageItem, is_edited: bool) -> None:
-        """Mark a message while the input line holds it."""
+        """Mark a message while the input line edits it."""
         message.is_edited = is_edited
         self._draw_again([message])
 
@@ -120,7 +120,7 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
             self.update(item)
 
     def step(self, direction: int) -> bool:
-        """Select the message above (-1) or below (1), at first the last; return False below the last."""
+        """Select the message above (-1) or below (1), at first the last message; return False below the last."""
         # The reason why a prompt has no answer cannot be selected.
         messages = [message for message in self.messages if message.id is not None or message is self.chosen]
         at = messages.index(self.chosen) + direction if self.chosen is not None else len(messages) - 1
@@ -129,7 +129,7 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
         return at < len(messages)
 
     def find(self, node: int) -> MessageItem | None:
-        """Return the message with this id; None if it is not on the branch."""
+        """Return the message with this id, if it is on the branch."""
         return next((message for message in self.messages if message.node.id == node), None)
 
     # Code blocks
@@ -146,7 +146,7 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
         return any(isinstance(item, AnswerMessage) and code_blocks(item.text) for item in below)
 
     def step_code(self, direction: int) -> bool:
-        """Mark the next (1) or the previous (-1) code block, at first the last one; return whether there is one."""
+        """Mark the next (1) or the previous (-1) code block, at first the last block; return whether there is one."""
         chosen = self.chosen
         if isinstance(chosen, AnswerMessage):
             n_code = len(code_blocks(chosen.text))
@@ -173,7 +173,7 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
 
     @property
     def is_seeking(self) -> bool:
-        """Return whether a match is chosen, from which `seek_on` goes on."""
+        """Return whether a match is chosen, from which `seek_on` continues."""
         return self._match is not None
 
     def seek(self, node: int, words: re.Pattern[str] | None = None) -> None:
@@ -184,7 +184,7 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
                 self._show_match(message, words, 0)
 
     def seek_on(self, direction: int, words: re.Pattern[str] | None = None) -> bool:
-        """Choose the match above (-1) or below (1), or the last one of new words; return whether there is one."""
+        """Choose the match above (-1) or below (1), or the last match of new words; return whether there is one."""
         messages = self.messages
         at, number = len(messages), 0
         if words is None and self._match is not None and self.chosen in messages:
@@ -199,7 +199,7 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
         )
 
     def _show_match(self, message: MessageItem, words: re.Pattern[str], number: int) -> bool:
-        """Choose a match in a message by its number from 0; return whether there is one. -1 is the last one."""
+        """Choose a match in a message by its number from 0, or the last for -1; return whether it exists."""
         if not message.is_laid_out:
             self.show_at_top(message)
         part = message.part_with(words)
@@ -280,11 +280,11 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
 
 
 _MARKS = ("```", "~~~", "    ", "\t")
-"""Every text with a code block contains one of these."""
+"""Marks of code blocks: every text with a block contains one of them."""
 
 
 def code_blocks(markdown: str) -> tuple[str, ...]:
-    """Return the code blocks of a text without their fences; an unclosed one counts."""
+    """Return the code blocks of a text without their fences; an unclosed block counts."""
     if not any(mark in markdown for mark in _MARKS):
         return ()
     # The first frame need not wait for the Markdown parser.

@@ -23,12 +23,12 @@ from app.ui.widgets.row_canvas import n_leading, typed_rows
 _MARKED_BAR_STYLE = "bold $foreground"
 """Style of the bar of the marked code block."""
 AT_ONCE = 16_000
-"""Characters of Markdown that are read before keys have their turn: about 50 ms."""
+"""Characters of Markdown that are read before keys are handled: about 50 ms."""
 INDENT = Content("  ")
 
 
 class MarkdownPart(MessagePart):
-    """Markdown that grows; a long text is read in pieces, so that keys do not wait for it.
+    """Growing Markdown; a long text is read in pieces, so that keys do not wait for it.
 
     Args:
         has_code_keys: Whether code blocks are labeled with the keys that copy them.
@@ -50,7 +50,7 @@ class MarkdownPart(MessagePart):
         """The first row of the marked code block, and its rows without the mark."""
 
     def append(self, text: str) -> None:
-        """Show more text; a long one in part, until `read` is called again."""
+        """Show more text; show a long text in part, until the next call of `read`."""
         is_reading = bool(self.unread)
         self.unread += text
         if not is_reading:
@@ -63,12 +63,12 @@ class MarkdownPart(MessagePart):
             self.put(*self._document.append(piece))
 
     def read_all(self) -> None:
-        """Read the rest at once."""
+        """Read the rest immediately."""
         while self.unread:
             self.read()
 
     def mark_code(self, number: int) -> int:
-        """Mark the code block with a number from 1 and no other; return its first line. 0 marks none."""
+        """Mark only the code block with a number from 1; return its first line. 0 marks none."""
         self.read_all()
         at, before = self._unmarked
         rows = [*self.rows[:at], *before, *self.rows[at + len(before) :]]
@@ -85,7 +85,7 @@ class MarkdownPart(MessagePart):
         return self.top_of(at)
 
     def code_label_at(self, x: int, y: int) -> int | None:
-        """Return the number, from 1, of the code block whose label is at a cell."""
+        """Return the number, from 1, of the code block whose label is at a cell, if any."""
         starts = [(at, row.label.cell_length) for at, row in enumerate(self.rows) if isinstance(row, CodeStart)]
         return next(
             (n for n, (at, cells) in enumerate(starts, 1) if self.top_of(at) == y and x >= self.width - cells), None
@@ -110,7 +110,7 @@ class TokenPart(MessagePart):
         return "".join(map(_plain, self.rows))
 
     def mark(self, start: int, end: int) -> None:
-        """Mark the characters from one to another and no others."""
+        """Mark only the characters in a range."""
         rows = [*self._document.frozen, *self._document.open]
         at = 0
         for number, row in enumerate(rows):
@@ -121,7 +121,7 @@ class TokenPart(MessagePart):
         self.put(0, rows)
 
     def character(self, row: int, at: int) -> int:
-        """Return the place in the whole text of a character of a row."""
+        """Return the index in the whole text of a character of a row."""
         return sum(map(len, map(_plain, self.rows[:row]))) + at
 
 
@@ -131,7 +131,7 @@ def _plain(row: Row) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BriefRow(Row):
-    """A row that is cut where the line ends."""
+    """A row that is cut at the end of the line."""
 
     def height(self, width: int) -> int:
         return 1
@@ -141,7 +141,7 @@ class BriefRow(Row):
 
 
 _MAX_LINES, _MAX_COLUMNS = 100, 400
-"""Lines that are shown of an attachment, and characters of each."""
+"""Displayed lines of an attachment, and characters per line."""
 
 
 _MAX_ERROR, _MIN_SHOWN_S = 80, 0.1
@@ -196,7 +196,7 @@ def folded_result(paint: Painter, result: ResultOf, text: str) -> Folding:
 
 
 def folded_summary(paint: Painter, text: str) -> Folding:
-    """Return what stands for the dimmed messages, which the model no longer reads."""
+    """Return the summary that replaces the dimmed messages for the model."""
     n = len(text.split())
     title = f"the dimmed messages as a summary, {n:,} word{'s' * (n != 1)}; /summary changes it"
     return _folded_text(paint, title if text else "the model no longer reads the dimmed messages", text)
@@ -214,11 +214,11 @@ def _cut(line: str, most: int) -> str:
 
 
 class Reasoning(Folding):
-    """Number of words and duration of the reasoning; open, its text.
+    """Number of words and duration of the reasoning; if open, its text.
 
     Attributes:
         text: The whole reasoning.
-        markdown: The part with the text, which is read once it is open.
+        markdown: The part with the text, which is read when it is opened.
     """
 
     def __init__(self, paint: Painter, text: str) -> None:
@@ -248,7 +248,7 @@ class Reasoning(Folding):
 
     def _draw(self) -> None:
         super()._draw()
-        # Its Markdown ends with a blank line of its own.
+        # Its Markdown already ends with a blank line.
         self.parts[0].n_below = 0 if self.is_open else 1
         if self.is_open and self._unread:
             self.markdown.append(self._unread)

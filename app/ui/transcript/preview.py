@@ -23,7 +23,7 @@ from app.ui.transcript.parts import INDENT, Folding
 _MOST_COLUMNS, _MOST_ROWS, _LEAST_ROWS = 40, 12, 4
 _UPPER_HALF = "▀"
 _SHARE_OF_WINDOW = 4
-"""A preview takes a quarter of the window's height at most."""
+"""A preview takes at most a quarter of the window's height."""
 
 
 class _PictureRow(Row):
@@ -38,10 +38,10 @@ class _PictureRow(Row):
 
 
 class PicturePreview(Folding):
-    """Name and size of a picture; open, a preview.
+    """Name and size of a picture; if open, a preview.
 
     Attributes:
-        picture: What is shown.
+        picture: The displayed picture.
     """
 
     def __init__(self, paint: Painter, attachment: Attachment, picture: Picture) -> None:
@@ -51,7 +51,7 @@ class PicturePreview(Folding):
         self.fold(opened=True)
 
     def show(self, data: PictureData, preview: Content, n_tokens: int | None = None) -> None:
-        """Show the preview of the picture, which `half_cells` has made, and its tokens if they are known."""
+        """Show the preview of the picture, made by `half_cells`, and its tokens if known."""
         tokens = f"  {n_tokens:,} tokens" if n_tokens is not None else ""
         self._title = f"{self._title}  {size(len(data.data))}{tokens}"
         self.parts[1].put(0, [_PictureRow(line, source="") for line in preview.split("\n")] if preview else [])
@@ -59,12 +59,12 @@ class PicturePreview(Folding):
 
 
 def preview_room(window: Size) -> tuple[int, int]:
-    """Return the most columns and rows of a preview in a window."""
+    """Return the largest columns and rows of a preview in a window."""
     return min(_MOST_COLUMNS, window.width // 2), min(_MOST_ROWS, max(_LEAST_ROWS, window.height // _SHARE_OF_WINDOW))
 
 
 def half_cells(data: PictureData, columns: int, rows: int) -> Content:
-    """Return a picture as half cells, two pixels a cell; empty where it cannot be decoded."""
+    """Return a picture as half cells, two pixels per cell; empty if it cannot be decoded."""
     import numpy as np
     from PIL.Image import Resampling
 

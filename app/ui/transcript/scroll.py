@@ -24,17 +24,17 @@ from app.ui.transcript.message_part import QUIET, MessagePart
 from app.ui.widgets.row_canvas import RowCanvas, draw_soon
 
 _AHEAD, _FAR = 1, 2
-"""Heights of the view above and below it in which every message is laid out, and beyond which none stays chosen."""
+"""Heights of the view: messages within the first are laid out; beyond the second, none stays chosen."""
 _MAX_COLUMNS = 100
-"""Cells of a line of text; a wider view has it in its middle."""
+"""Width of a line of text, centered in a wider view."""
 _LINES_ABOVE = 2
 """Lines that stay visible above a line that is scrolled into view."""
 _PART_BITS, _ROW_BITS = 8, 24
-"""Bits for the part and for the row in the numbers by which a selection knows the rows."""
+"""Bits for the part and for the row in the row numbers of a selection."""
 
 
 class LineScroll(ScrollView, RowCanvas):
-    """Messages and notices below each other.
+    """Stacked messages and notices.
 
     The view follows the end until the reader scrolls. Then the first visible item keeps its position, whatever is laid
     out or grows above it.
@@ -49,26 +49,25 @@ class LineScroll(ScrollView, RowCanvas):
     def __init__(self) -> None:
         self.items: list[Item] = []
         self._fronts: dict[tuple[bool, Content], list[Segment]] = {}
-        """What is drawn before lines: the mark of the chosen message or a space, and a prefix."""
+        """Text before lines: the mark of the chosen message or a space, and a prefix."""
         super().__init__()
         self.chosen: MessageItem | None = None
         self._ends: list[int] = []
         """The line below each item."""
         self._anchor: tuple[Item, int] | None = None
-        """The first visible item and the lines of it above the view; None follows the end."""
+        """The first visible item and its lines above the view; None follows the end."""
         self._columns = self._height = 0
-        """Cells beside the scrollbar, and lines of the view."""
+        """Width beside the scrollbar, and height of the view."""
         self._is_settling = self._reads_soon = False
 
     # Layout
 
     @property
     def _width(self) -> int:
-        """Cells of a line of text: a cell is left for the mark of the chosen message, and one at the right."""
+        """Return the width of a line of text, without the cells for the mark on the left and a gap on the right."""
         return max(1, min(_MAX_COLUMNS, self._columns - 2))
 
     def lay_out(self, item: Item) -> None:
-        """Make the parts of an item."""
         raise NotImplementedError
 
     def _measure(self, start: int = 0) -> None:
@@ -108,7 +107,7 @@ class LineScroll(ScrollView, RowCanvas):
         is_new = self._move()
         now = self._top_of(item) - self.scroll_offset.y
         scrolled = before - now
-        # Lines that come into the view are drawn as well.
+        # Lines that enter the view are drawn as well.
         top = max(0, min(now + changed, self._height - scrolled))
         if is_new or scrolled < 0:
             draw_soon(self, self.outer_size.region)
@@ -119,7 +118,7 @@ class LineScroll(ScrollView, RowCanvas):
         self._read_soon()
 
     def _move(self) -> bool:
-        """Scroll to the end or to the anchor, and lay out what comes near by that; return whether there was any."""
+        """Scroll to the end or to the anchor, and lay out what comes near; return whether anything did."""
         self._is_settling, is_new = True, False
         while True:
             self._keep_position()
@@ -137,7 +136,7 @@ class LineScroll(ScrollView, RowCanvas):
         return is_new
 
     def _number(self, at: int) -> None:
-        """Number the rows of an item for a selection, as all of it is drawn."""
+        """Number the rows of an item for a selection, because all of it is drawn."""
         for number, part in enumerate(self.items[at].parts):
             if part.first_number != (first := (at << _PART_BITS | number) << _ROW_BITS):
                 part.first_number = first
@@ -145,7 +144,7 @@ class LineScroll(ScrollView, RowCanvas):
         self.items[at].changed_line(self._width)
 
     def _near(self, n_views: int) -> tuple[int, int]:
-        """Return the first and the end of the items within so many heights of the view around it."""
+        """Return the first and the end of the items within `n_views` heights of the view."""
         top, reach = round(self.scroll_y), n_views * self._height
         first = bisect_right(self._ends, max(0, top - reach))
         end = bisect_right(self._ends, top + self._height + reach - 1) + 1
@@ -171,7 +170,7 @@ class LineScroll(ScrollView, RowCanvas):
         bar.set_reactive(ScrollBar.position, y)
         bar.set_reactive(ScrollBar.window_virtual_size, self._n_lines)
         if self.show_vertical_scrollbar != (self._n_lines > self._height):
-            # The next layout shows or hides it; the text leaves it its place.
+            # The next layout shows or hides the scrollbar; the text leaves room for it.
             self.refresh(layout=True)
         elif self.show_vertical_scrollbar:
             draw_soon(bar)
@@ -192,7 +191,7 @@ class LineScroll(ScrollView, RowCanvas):
         return next((item for item in near if isinstance(item, AnswerMessage) and item.is_reading), None)
 
     def _read_soon(self) -> None:
-        """Let the next piece of a long text be read, once keys had their turn."""
+        """Schedule the next piece of a long text after pending keys."""
         if not self._reads_soon and self._reading() is not None:
             self._reads_soon = True
             self.call_after_refresh(self._read)
@@ -259,7 +258,7 @@ class LineScroll(ScrollView, RowCanvas):
             self._scroll_to_line(end - self._height)
 
     def show_line(self, item: Item, part: MessagePart, line: int) -> None:
-        """Scroll until a line of a part is visible, unless it is."""
+        """Scroll until a line of a part is visible, unless it already is."""
         line += self._top_of(item) + item.top_of(part, self._width)
         if not 0 <= line - round(self.scroll_y) < self._height - 1:
             self._scroll_to_line(line - _LINES_ABOVE)
@@ -299,16 +298,16 @@ class LineScroll(ScrollView, RowCanvas):
                     yield item, part, top, bottom
 
     def place_at(self, y: int) -> tuple[Item, MessagePart, int] | None:
-        """Return the item and the part at a line of the view, if any, and the part's own line there."""
+        """Return the item and the part at a line of the view, if any, and the line in that part."""
         return next(((item, part, y - top) for item, part, top, _ in self._parts_at(y, y + 1)), None)
 
     @property
     def margin(self) -> int:
-        """Cells before the mark of the chosen message."""
+        """Return the cells before the mark of the chosen message."""
         return max(0, (self._columns - 1 - (_MAX_COLUMNS + 1)) // 2)
 
     def paint(self, part: MessagePart, number: int, line: Line, width: int) -> Strip:
-        """Draw a line of a part, with what is left and right of it."""
+        """Draw a line of a part with its left and right margins."""
         item = self.items[part.first_number >> _ROW_BITS >> _PART_BITS]
         style = QUIET if isinstance(item, MessageItem) and item.is_unread else part.style
         return self._framed(item, part.prefix, self.segments(line, part.first_number + number, style))
@@ -326,7 +325,7 @@ class LineScroll(ScrollView, RowCanvas):
         return self.finished([*self._fronts[key], *segments], self.outer_size.width)
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        """Return the selected text of what is laid out, with lines as they were written."""
+        """Return the selected text of laid out items, with unwrapped lines."""
         parts = (part for item in self.items for part in item.parts if part.is_shown)
         texts = (text for part in parts for text in part.selected(selection))
         return "".join(texts).removeprefix("\n"), "\n"

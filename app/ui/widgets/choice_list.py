@@ -18,14 +18,14 @@ from app.ui.widgets.row_layout import RowLayout
 RowT = TypeVar("RowT")
 _INDENT = 3
 _DETAILS_WIDTH = 115
-"""Most cells of a line of details."""
+"""Longest line of details in cells."""
 
 
 class ChoiceList(ScrollView, Generic[RowT], can_focus=False):
     """Rows of one or more lines; the chosen row stays in view. Another widget has the focus.
 
     Args:
-        select_at_once: Whether the first click takes a row; otherwise it chooses it, and a second one takes it.
+        select_at_once: Whether the first click takes a row; otherwise it chooses it, and a second click takes it.
 
     Attributes:
         rows: All rows; change them with `show_rows`.
@@ -60,7 +60,7 @@ class ChoiceList(ScrollView, Generic[RowT], can_focus=False):
         self._empty = ""
 
     def lines(self, at: int, width: int) -> list[Content]:
-        """Return the lines of a row, each of at most `width` cells: those above it, its own, and its details."""
+        """Return the lines of a row, at most `width` cells each: those above it, its own, and its details."""
         lines = [*self.above(at), self.line(at, width).truncate(width, ellipsis=True)]
         if at == self.index:
             room = max(1, min(width, _DETAILS_WIDTH) - self.details_indent - 1)
@@ -88,12 +88,12 @@ class ChoiceList(ScrollView, Generic[RowT], can_focus=False):
 
     @property
     def row(self) -> RowT | None:
-        """The chosen row; None if there are no rows."""
+        """Return the chosen row, if there are any rows."""
         return self.rows[self.index] if self.rows else None
 
     @property
     def page(self) -> int:
-        """Number of visible rows."""
+        """Return the number of visible rows."""
         top = self.scroll_offset.y
         first, end = (self._layout.row_at(y, self._width) for y in (top, top + self._height))
         return max(1, end - first)
@@ -114,7 +114,7 @@ class ChoiceList(ScrollView, Generic[RowT], can_focus=False):
         self.post_message(self.Changed())
 
     def move(self, by: int) -> None:
-        """Choose the row `by` rows below."""
+        """Choose the row `by` rows further down."""
         self.choose(self.index + by)
 
     def on_resize(self) -> None:

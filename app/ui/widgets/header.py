@@ -1,4 +1,4 @@
-"""The line at the top: the loaded models, what is active beside them, and the device they run on."""
+"""The line at the top: the loaded models, active settings, and the device."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from app.ui.text import cut, draft_name, draft_text
 _BRAND_TEXT = " Tandem   "
 _GAP = 2
 _OMITTED_GPU_WORDS = re.compile(r"^NVIDIA (GeForce )?|\s+\(.*")
-"""Left out of the name of a GPU: its vendor, and what drivers append."""
+"""Omitted parts of a GPU's name: its vendor, and what drivers append."""
 _HOST = re.compile(r"^https?://[^/]*:(?=\d+\b)")
 
 
@@ -26,8 +26,8 @@ class HeaderLine(Widget):
     """The loaded pair in its two colors; a title until it is loaded.
 
     Attributes:
-        active: Settings in force that change answers, such as a preset.
-        serves: Address of the server for other programs; None while it is stopped.
+        active: Settings that change answers, such as a preset.
+        serves: Address of the server for other programs, while it serves.
     """
 
     pair: reactive[PairInfo | None] = reactive(None)
@@ -39,7 +39,7 @@ class HeaderLine(Widget):
         self._title = title
 
     def announce(self, title: str) -> None:
-        """Replace the pair by the title of what is being loaded."""
+        """Replace the pair by the title of the loading pair."""
         self._title, self.pair = title, None
         self.refresh()
 
@@ -63,7 +63,7 @@ class HeaderLine(Widget):
 
     @property
     def _actives(self) -> tuple[str, str]:
-        """What is active, and the same with only the port of the server's address."""
+        """Return what is active, and the same with only the port of the server's address."""
         servers = (self.serves, _HOST.sub(":", self.serves)) if self.serves else (None, None)
         marks = [[*map(printable, self.active), *([f"serving {server}"] if server else [])] for server in servers]
         long, short = (f"{' · '.join(each)}   " if each else "" for each in marks)

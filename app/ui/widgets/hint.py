@@ -12,14 +12,14 @@ from textual.widgets import Static
 from app.ui.key_names import for_chat, key
 
 SHOWN_S = 4.0
-"""Seconds for which a message is shown."""
+"""How long a message is shown."""
 
 
 class Hint(Static):
-    """Shows a message for a few seconds, else a lasting one, else that new text is below.
+    """Shows a message for a few seconds, else a lasting message, else that new text is below.
 
     Attributes:
-        confirms: Whether the message that is shown says what the same key does next.
+        confirms: Whether the displayed message says what the same key does next.
     """
 
     @dataclass
@@ -44,7 +44,7 @@ class Hint(Static):
         self._timer = self.set_timer(SHOWN_S, self.forget)
 
     def ask(self, text: str) -> None:
-        """Show a prominent message until another one or `forget`."""
+        """Show a prominent message until another message or `forget`."""
         self._put(text, asks=True)
 
     def forget(self) -> None:
@@ -52,7 +52,7 @@ class Hint(Static):
         self._put("")
 
     def forget_said(self) -> None:
-        """Remove a message that would go by itself, as the user goes on."""
+        """Remove a temporary message when the user continues."""
         if not self.has_class("-asks"):
             self.forget()
 

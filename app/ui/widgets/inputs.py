@@ -1,6 +1,6 @@
 """Text inputs without frames.
 
-Editing keys run in the order in which they were typed, and invisible characters are accepted.
+Editing keys run in the order of typing, and invisible characters are accepted.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _INVISIBLE_CATEGORIES = ("Zs", "Cf")
 
 
 async def _run_own_binding(widget: Input | TextArea, event: events.Key) -> None:
-    """Run the binding of the focused widget at once.
+    """Run the binding of the focused widget immediately.
 
-    Textual runs bindings when a key has bubbled up to the app, after characters that were typed later. It also ignores
-    invisible characters: the Japanese space, the Persian non-joiner, the joiners of Indic scripts and of emoji.
+    Textual runs bindings when a key has bubbled up to the app, after later characters. It also ignores invisible
+    characters: the Japanese space, the Persian non-joiner, the joiners of Indic scripts and of emoji.
     """
     character = event.character
     if character is not None and not event.is_printable and _is_invisible(character):
@@ -46,7 +46,7 @@ def _is_invisible(character: str) -> bool:
 
 
 def _copies(widget: Input | TextArea, action: str) -> bool:
-    """Return whether an action of a text input does something: without a selection, the key that copies interrupts."""
+    """Return whether an action of a text input does something: without a selection, the copy key interrupts."""
     return action != "copy" or bool(widget.selected_text)
 
 
@@ -112,7 +112,7 @@ class FilterInput(QuietInput):
         key: str
 
         def lines(self, page: int) -> int:
-            """Return how many lines further down it moves, given those of a page; 0 for another key."""
+            """Return how many lines down it moves, given the lines of a page; 0 for another key."""
             return {"up": -1, "down": 1, "pageup": -page, "pagedown": page}.get(self.key, 0)
 
     def action_forward(self, key: str) -> None:
@@ -120,7 +120,7 @@ class FilterInput(QuietInput):
 
 
 class SourceInput(FilterInput):
-    """Input for a model source, above the repositories that a search found."""
+    """Input for a model source, above the repositories of a search."""
 
     BINDING_GROUP_TITLE = "Another pair"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -128,7 +128,7 @@ class SourceInput(FilterInput):
     ]
 
     def accept_suggestion(self) -> bool:
-        """Accept the suggestion at the cursor; return False without one."""
+        """Accept the suggestion at the cursor; return whether there is one."""
         if not (self.cursor_at_end and self._suggestion):
             return False
         self.action_cursor_right()

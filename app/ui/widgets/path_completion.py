@@ -16,17 +16,17 @@ from app.models.source import home_expanded
 
 MOST = 50
 _UNPRINTABLE_SPACES = re.compile("[\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}\N{IDEOGRAPHIC SPACE}]")
-"""Spaces in file names that Python calls unprintable."""
+"""Spaces in file names that Python considers unprintable."""
 _BINARY_TYPES = ("audio/", "font/", "image/", "video/")
-"""Types that are not offered, except pictures that can be read."""
+"""Types that are not offered, except readable pictures."""
 
 
 def matching_paths(typed: str, base: Path, ending: str = "") -> tuple[str, ...]:
-    """Return paths of files and folders in the form that was typed; folders end with a slash.
+    """Return paths of files and folders in the typed form; folders end with a slash.
 
     Names that begin as typed come before those that contain it. Hidden names need their dot.
 
-    Relative ones start from `base`. Files have the lower-case `ending`; "" offers all that is read.
+    Relative paths start from `base`. Files have the lower-case `ending`; "" offers all readable files.
     """
     if typed == "~":
         return ("~/",)
@@ -56,7 +56,7 @@ def is_readable(entry: os.DirEntry[str]) -> bool:
 
 
 def can_be_typed(name: str) -> bool:
-    """Return whether a name has only characters that a prompt can hold."""
+    """Return whether a prompt can hold all characters of a name."""
     return _UNPRINTABLE_SPACES.sub(" ", name).isprintable() and printable(name) == name
 
 
@@ -65,7 +65,7 @@ def _slashed(path: str) -> str:
 
 
 def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
-    """Yield what is in a folder, except names that cannot be typed; nothing if it cannot be read."""
+    """Yield the entries of a folder, except names that cannot be typed; nothing if it is unreadable."""
     with suppress(OSError, ValueError), os.scandir(folder) as entries:
         for entry in entries:
             if can_be_typed(entry.name):

@@ -1,4 +1,4 @@
-"""A canvas for rows of text that can be selected: only visible lines that changed are drawn."""
+"""A canvas for selectable rows of text: only visible lines that changed are drawn."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def n_leading(matches: Iterable[bool]) -> int:
 
 
 def draw_soon(widget: Widget, *regions: Region, scrolled: int = 0) -> None:
-    """Draw parts of a widget, without the five messages that `refresh` takes where the compositor can do so.
+    """Draw parts of a widget, without the five messages of `refresh` if the compositor supports that.
 
-    `scrolled` is the number of lines that everything else in it has moved up.
+    `scrolled` is the number of lines by which everything else in it moved up.
     """
     soon = getattr(widget.screen._compositor, "draw_soon", None) if widget.is_attached else None
     if soon is not None:
@@ -50,7 +50,7 @@ class RowCanvas(Widget):
         self.auto_links = False
         self._own_selection: Selection | None = None
         self._drawn_style: Style | None = None
-        """The widget's style that the background below belongs to."""
+        """The widget's style for the background below."""
 
     def selection_updated(self, selection: Selection | None) -> None:
         self._own_selection = selection
@@ -63,18 +63,18 @@ class RowCanvas(Widget):
         return [strip.crop(crop.x, crop.right) for strip in self.strips(crop.y, crop.bottom)]
 
     def strips(self, first: int, end: int) -> Iterable[Strip]:
-        """Return the lines of the view from one to another."""
+        """Return the lines of the view in a range."""
         raise NotImplementedError
 
     def render_line(self, y: int) -> Strip:
         return next(iter(self.strips(y, y + 1)))
 
     def segments(self, line: Line, number: int, style: str = "") -> list[Segment]:
-        """Return a line of the row that a selection knows by a number; `style` is below all other styles."""
+        """Return a line of the row with this number in a selection; `style` is below all other styles."""
         base = self.visual_style
         span = self._own_selection.get_span(number) if self._own_selection is not None else None
         segments: list[Segment] = []
-        # An empty line has a place as well.
+        # An empty line has a position as well.
         for at, content in [part for part in line if part[1]] or line[-1:]:
             if at is not None and span is not None:
                 content = self._selected(content, span[0] - at, len(content) if span[1] < 0 else span[1] - at)
@@ -88,7 +88,7 @@ class RowCanvas(Widget):
         return segments
 
     def _placed(self, style: Style, at: int, number: int) -> RichStyle:
-        """Return a style with the place of its text; made by Textual, it would not have the escape codes yet."""
+        """Return a style with the position of its text; Textual's would not have the escape codes yet."""
         shown = style.rich_style
         if shown._null:
             return style.rich_style_with_offset(at, number)
@@ -116,7 +116,7 @@ class RowCanvas(Widget):
 
 
 _LONGEST_ROW = 4_000
-"""Characters. A longer line is broken: wrapping takes more than linear time."""
+"""Longest row in characters; longer lines are broken, because wrapping takes more than linear time."""
 
 
 def typed_rows(text: str | Content) -> Iterator[Row]:

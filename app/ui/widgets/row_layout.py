@@ -1,4 +1,4 @@
-"""Screen lines of rows of text, laid out for the width that is asked for."""
+"""Screen lines of rows of text, laid out for the requested width."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Generic, TypeVar
 
 LineT = TypeVar("LineT")
 _MOST_DRAWN = 500
-"""Rows whose lines are stored."""
+"""Number of rows whose lines are stored."""
 
 
 class RowLayout(Generic[LineT]):
-    """Own the first line of each row, and the drawn lines of some rows.
+    """Owns the first line of each row, and the drawn lines of some rows.
 
     Textual may draw a widget at a new width before it reports the resize. So every call names a width, and only the
-    layout of the last width is kept. A drawn row always has as many lines as it was measured with.
+    layout of the last width is stored. A drawn row always has as many lines as it was measured with.
 
     Args:
         count: Returns the number of rows.
@@ -35,11 +35,11 @@ class RowLayout(Generic[LineT]):
         self._count, self._height, self._drawn_lines, self._blank = count, height, lines, blank
         self._width = 0
         self._ends = array("q")
-        """The line below each row that was measured."""
+        """The line below each measured row."""
         self._drawn: dict[int, Sequence[LineT]] = {}
 
     def forget(self, start: int = 0) -> None:
-        """Measure and draw the rows from `start` on again."""
+        """Measure and draw the rows from `start` again."""
         for number in [number for number in self._drawn if number >= start]:
             del self._drawn[number]
         del self._ends[start:]
@@ -78,11 +78,11 @@ class RowLayout(Generic[LineT]):
         return ends[number - 1] if number and ends else 0
 
     def line(self, y: int, width: int) -> LineT | None:
-        """Return a line; None below all rows."""
+        """Return a line, or None below all rows."""
         return next(self.lines(y, y + 1, width), None)
 
     def lines(self, first: int, end: int, width: int) -> Iterator[LineT]:
-        """Yield the lines from one to another, as far as there are rows."""
+        """Yield the existing lines in a range."""
         number = self.row_at(first, width)
         top = self.top(number, width)
         while first < end and number < len(self._ends):
