@@ -14,7 +14,7 @@ from app.core.errors import HubError
 ADDRESS = "HF_ENDPOINT"
 USUAL = "https://huggingface.co"
 _INVALID_ENDPOINT = "http://hf-endpoint.invalid"
-"""Replaces an invalid address; nobody can register it (RFC 2606)."""
+"""Replaces an invalid address; RFC 2606 reserves the domain."""
 _PROXY_SCHEMES = ("https", "http", "all")
 _OFFLINE_VARIABLES = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
 _TELEMETRY_VARIABLES = ("HF_HUB_DISABLE_TELEMETRY", "DISABLE_TELEMETRY", "DO_NOT_TRACK")
