@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from asyncio import wrap_future
+from pathlib import Path
+
 from textual.timer import Timer
 
+from app.conversations.attached import compose, split
 from app.core.errors import AppError, Interrupted
 from app.core.printable import printable
+from app.core.program import in_background
+from app.settings.layers import picture_limits
 from app.ui.chat.view import ChatView
-from app.ui.composer.included_files import FileReading, message_of
+from app.ui.composer.included_files import FileReading, include_files, without_file
 from app.ui.key_names import key
 
 COUNT_AFTER_S = 1.0
@@ -50,7 +56,7 @@ class MessageReader:
         view.screen.refresh_bindings()
         as_text, self._refused = text == self._refused, text
         try:
-            message = await message_of(text, view.session, reading, as_text=as_text)
+            message = await self._message(text, reading, as_text=as_text)
         except Interrupted:
             # References without a file may not have been listed yet.
             self._refused = ""
@@ -64,6 +70,33 @@ class MessageReader:
             if view.is_attached:
                 view.screen.refresh_bindings()
         self._refused = ""
+        return message
+
+    async def _message(self, text: str, reading: FileReading, *, as_text: bool) -> str:
+        """Return the message for a typed text, with its files; store its pictures.
+
+        Raises:
+            AppError: A file cannot be included, or a reference names no file and is not sent `as_text`.
+            Interrupted: The reading was stopped.
+        """
+        # The store's modules are imported after the first frame.
+        from app.conversations.rows import storable
+
+        # A terminal may paste half a surrogate pair, which neither a model nor a disk accepts.
+        question, pastes = split(storable(text).strip())
+        if "@" not in question:
+            return compose(question, pastes)
+        session = self._view.session
+        limits = picture_limits(session.settings)
+        work = in_background(lambda: include_files(question, pastes, Path(), limits, reading), "included files")
+        message, pictures = await wrap_future(work)
+        if reading.is_stopped():
+            # Text and pictures are read to their end.
+            raise Interrupted
+        if not as_text and (names := without_file(message)):
+            raise AppError(f"No file matches {', '.join(names)}.", "Press the key again to send it as text.")
+        for picture in pictures:
+            session.library.add_picture(picture)
         return message
 
     def _show(self, name: str) -> None:
@@ -89,7 +122,7 @@ class MessageReader:
         if len(text) < _COUNTED_CHARS and "@" not in text and not self._view.prompt.pastes:
             return
         try:
-            message = await message_of(text, self._view.session, FileReading(), as_text=True)
+            message = await self._message(text, FileReading(), as_text=True)
         except AppError:
             # The same error is shown when the prompt is sent.
             return

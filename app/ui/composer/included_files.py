@@ -6,24 +6,17 @@ import re
 import shlex
 import sys
 import threading
-from asyncio import wrap_future
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from app.conversations.attached import Attachment, compose, file_reference, quoted_reference, replace_references, split
 from app.core.errors import AppError, Interrupted
 from app.core.included import SUFFIXES, located, read_included
 from app.core.pictures import PictureData, PictureLimits
-from app.core.program import in_background
 from app.core.regular_file import FolderNamed, MissingFile, exists, is_file, is_folder, text_size
 from app.models.source import home_expanded
-from app.settings.layers import picture_limits
-
-if TYPE_CHECKING:
-    from app.session.session import Session
 
 # After a space, a bracket or a quotation mark: an address such as me@example.org is no reference.
 _REFERENCE_START = r"""(?<![^\s('"])@"""
@@ -93,34 +86,7 @@ class FileReading:
         self._show(name)
 
 
-async def message_of(text: str, session: Session, reading: FileReading, *, as_text: bool = False) -> str:
-    """Return the message for a typed text, with its files; store its pictures.
-
-    Raises:
-        AppError: A file cannot be included, or a reference names no file and is not sent `as_text`.
-        Interrupted: The reading was stopped.
-    """
-    # The store's modules are imported after the first frame.
-    from app.conversations.rows import storable
-
-    # A terminal may paste half a surrogate pair, which neither a model nor a disk accepts.
-    question, pastes = split(storable(text).strip())
-    if "@" not in question:
-        return compose(question, pastes)
-    limits = picture_limits(session.settings)
-    work = in_background(lambda: include_files(question, pastes, Path(), limits, reading), "included files")
-    message, pictures = await wrap_future(work)
-    if reading.is_stopped():
-        # Text and pictures are read to their end.
-        raise Interrupted
-    if not as_text and (names := _without_file(message)):
-        raise AppError(f"No file matches {', '.join(names)}.", "Press the key again to send it as text.")
-    for picture in pictures:
-        session.library.add_picture(picture)
-    return message
-
-
-def _without_file(message: str) -> list[str]:
+def without_file(message: str) -> list[str]:
     """Return the first few references of a message that name no file; it may be code with decorators."""
     question, attachments = split(message)
     names = {each.name for each in attachments}
