@@ -9,9 +9,10 @@ from typing import Any
 
 from app.conversations.database import ConversationGoneError, Database
 from app.conversations.message import Ending, without_ending
-from app.conversations.rows import NODE, change, dump, storable, to_node
+from app.conversations.rows import NODE, change, dump, to_node
 from app.conversations.tree import Document, Node, State
 from app.core.errors import AppError, StoreError
+from app.core.printable import storable
 
 ON_DISK_S = 1.0
 """Longest time that new text waits to be written."""

@@ -14,7 +14,7 @@ from app.conversations.database import ConversationGoneError, Database
 from app.conversations.message import Role
 from app.conversations.tree import Document, Node, State, StoredConversation, Summary
 from app.core.pictures import Picture, PictureData
-from app.core.printable import printable
+from app.core.printable import printable, storable
 
 SUMMARY = (
     "id, title, named, pinned, created, updated, "
@@ -60,11 +60,6 @@ def to_document(text: str) -> Document:
 def dump(document: Document | None) -> str:
     """Return a document as JSON. Raises ValueError for values that JSON does not have, such as NaN."""
     return storable(json.dumps(dict(document or {}), ensure_ascii=False, allow_nan=False, separators=(",", ":")))
-
-
-def storable(text: str) -> str:
-    """Replace unpaired surrogates, which a terminal may paste, by question marks."""
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def change(db: sqlite3.Connection, sql: str, *values: object) -> None:

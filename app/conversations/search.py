@@ -9,7 +9,7 @@ from typing import Any
 
 from app.conversations.attached import PICTURE_LANGUAGE, searchable
 from app.conversations.database import Database
-from app.conversations.rows import storable
+from app.core.printable import storable
 
 _MOST_TERMS, _LONGEST_TERM = 16, 100
 _TRIGRAM_LENGTH = 3

@@ -30,7 +30,6 @@ from app.conversations.rows import (
     insert_node,
     insert_pictures,
     remove_unused,
-    storable,
     to_document,
     to_node,
     to_summary,
@@ -39,6 +38,7 @@ from app.conversations.search import Hit, search
 from app.conversations.titles import fork_title, one_line, title_of
 from app.conversations.tree import Document, Node, State, StoredConversation, Summary, Tree
 from app.core.errors import StoreError
+from app.core.printable import storable
 
 UNDO_S = 24 * 3600.0
 """How long a deleted conversation can be restored."""

@@ -1,4 +1,4 @@
-"""Text without terminal control characters."""
+"""Text without terminal control characters, and without unpaired surrogates."""
 
 import json
 import re
@@ -62,3 +62,8 @@ def one_line(text: str) -> str:
     """
     words = " ".join("".join(c if c.isprintable() else " " for c in text[: 4 * _LONGEST_LINE]).split())
     return (words if len(words) <= _LONGEST_LINE else words[:_LONGEST_LINE] + "...").rstrip(". ")
+
+
+def storable(text: str) -> str:
+    """Replace unpaired surrogates, which a terminal may paste, by question marks."""
+    return text.encode("utf-8", "replace").decode("utf-8")

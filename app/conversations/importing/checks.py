@@ -9,12 +9,12 @@ from dataclasses import replace
 from types import UnionType
 from typing import Any, NoReturn
 
-from app.conversations.rows import ROLES, STATES, dump, storable
+from app.conversations.rows import ROLES, STATES, dump
 from app.conversations.titles import make_title, one_line
 from app.conversations.tree import Document, Node, StoredConversation, Summary, Tree, tag_of
 from app.core.errors import AppError
 from app.core.pictures import PictureData, read_picture
-from app.core.printable import printable
+from app.core.printable import printable, storable
 
 _LAST_SECOND = 32_503_679_999.0
 """The end of the year 2999; later local times fail on some systems."""

@@ -9,7 +9,7 @@ from textual.timer import Timer
 
 from app.conversations.attached import compose, split
 from app.core.errors import AppError, Interrupted
-from app.core.printable import printable
+from app.core.printable import printable, storable
 from app.core.program import in_background
 from app.settings.layers import picture_limits
 from app.ui.chat.view import ChatView
@@ -79,9 +79,6 @@ class MessageReader:
             AppError: A file cannot be included, or a reference names no file and is not sent `as_text`.
             Interrupted: The reading was stopped.
         """
-        # The store's modules are imported after the first frame.
-        from app.conversations.rows import storable
-
         # A terminal may paste half a surrogate pair, which neither a model nor a disk accepts.
         question, pastes = split(storable(text).strip())
         if "@" not in question:
