@@ -9,8 +9,7 @@ from app.conversations.tree import State, as_message
 from app.core.errors import AppError, UsageError
 from app.core.paths import mcp_file
 from app.core.printable import printable
-from app.engine.text.tool_calls import ToolCall, shown_call
-from app.session.past_calls import read_arguments
+from app.engine.text.tool_calls import ToolCall, read_arguments, shown_call
 from app.session.permissions import Permission, Permissions
 from app.session.tool_use import ToolUse
 from app.settings.mcp_file import read_servers

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from app.conversations.message import Message, Prefill, Role
 from app.core.errors import TemplateError
 from app.core.pictures import MARK, PictureData
-from app.engine.text.call_formats import TRIGGERS, format_of, is_call_mark
+from app.engine.text.call_formats import TRIGGERS, is_call_mark
 from app.engine.text.reasoning import AnswerPart, RenderedPrompt
 from app.engine.text.tool_calls import ToolCall
 from app.llama.model import Model
@@ -59,7 +59,7 @@ class PromptBuilder:
         self._control = frozenset(model.control_tokens.values())
         self._written = markup_of(model.chat_template)
         self._markup = self._written.with_tokens(model.control_tokens)
-        self.call_format = format_of(model.chat_template, shows_tools=self._template.shows_tools)
+        self.call_format = self._template.call_format
         self.thinking_support = self._thinking_support()
 
     def build(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime
 from itertools import chain, product
 from typing import Any, NoReturn
@@ -13,9 +12,10 @@ from typing import Any, NoReturn
 from app.conversations.message import Message, Role
 from app.core.errors import TemplateError
 from app.core.printable import one_line
-from app.engine.text.tool_calls import ToolCall
+from app.engine.text.call_formats import format_of
+from app.engine.text.tool_calls import ToolCall, argument_object
 from app.llama.sandbox import BudgetError, Sandbox
-from app.llama.turns import rearranged, with_tools_as_text, without_system
+from app.llama.turns import rearranged, with_calls_as_text, with_marks, with_tools_as_text, without_system
 from app.settings.layers import AS_TRAINED, Thinking
 
 CHATML = (
@@ -37,7 +37,6 @@ _OFF = {
     "thinking_mode": "disabled",
     "thinking_budget": 0,
 }
-_WORD = re.compile(r"[A-Za-z0-9]+")
 _LONGEST_LAYOUT = 200
 """Longest date layout; Python allows a date 256 times as long."""
 _NO_TOOLS: dict[str, Any] = {"tools": None, "documents": None}
@@ -49,6 +48,9 @@ _SYSTEM, _USER, _TOOL = "8120394756", "4975038621", "7305918246"
 """Probe texts that no template contains; capitals or JSON do not change digits."""
 _PROBE_SCHEMA = {"type": "object", "properties": {"a": {"type": "string", "description": "a"}}, "required": ["a"]}
 _PROBE_TOOL = {"type": "function", "function": {"name": _TOOL, "description": "a", "parameters": _PROBE_SCHEMA}}
+
+
+_Tools = Sequence[Mapping[str, Any]]
 
 
 class TemplateBudgetError(TemplateError):
@@ -74,6 +76,7 @@ class ChatTemplate:
         is_chatml: Whether it is the built-in template, for models whose file has none.
         leaves_out: Whether the user's words are always lost.
         shows_tools: Whether it writes tools into the prompt.
+        call_format: The format of calls in the model's answers.
 
     Raises:
         TemplateError: It is no valid Jinja, or it exceeded its budget.
@@ -97,6 +100,7 @@ class ChatTemplate:
         self.leaves_out = False
         self.shows_tools = False
         self._find_manner(source)
+        self.call_format = format_of(source, shows_tools=self.shows_tools)
 
     def _find_manner(self, source: str) -> None:
         asked = Message(Role.USER, _USER)
@@ -126,9 +130,7 @@ class ChatTemplate:
         """Reset the time, steps and memory that all renderings share."""
         self._sandbox.renew_budget()
 
-    def render(
-        self, messages: Sequence[Message], thinking: Thinking = AS_TRAINED, tools: Sequence[Mapping[str, Any]] = ()
-    ) -> str:
+    def render(self, messages: Sequence[Message], thinking: Thinking = AS_TRAINED, tools: _Tools = ()) -> str:
         """Return the conversation as one prompt that ends with the beginning of an answer.
 
         If the template refuses or ignores system messages, their text precedes the first user message.
@@ -136,34 +138,50 @@ class ChatTemplate:
         Raises:
             TemplateError: The template failed, refused the conversation, or exceeded a limit.
         """
-        if tools and not self.shows_tools:
-            messages, tools = with_tools_as_text(messages, tools), ()
         refusal: Exception | None = None
-        first = list(messages) if self._has_system else without_system(messages)
-        for form in chain([first], rearranged(first)):
+        for form, offered in self._forms(messages, tools):
             try:
-                rendered = self._render(form, thinking, tools)
+                if self._shows_all(form, thinking, offered):
+                    return self._render(form, thinking, offered)
             except TemplateBudgetError:
                 raise
             except (_TemplateRefusal, TemplateError) as error:
                 # The reason is why the last form is refused.
                 refusal = error
-                continue
-            if _shows_all(form, rendered):
-                return rendered
-        if tools or any(m.tool_calls or m.tool_call_id for m in messages):
-            # Some templates know no calls, or fail for unknown schemas.
-            with suppress(TemplateError):
-                return self.render(with_tools_as_text(messages, tools), thinking)
         if isinstance(refusal, TemplateError):
             raise refusal
-        reason = one_line(str(refusal)).rstrip(".") or "no reason was given"
+        reason = one_line(str(refusal or "")).rstrip(".") or "no reason was given"
         raise TemplateError(
             f"The model's chat template refuses this conversation: {reason}.",
             "Start a new conversation, choose another reasoning effort, or try another model.",
         ) from None
 
-    def _tried(self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = ()) -> str | None:
+    def _forms(self, messages: Sequence[Message], tools: _Tools) -> Iterator[tuple[list[Message], _Tools]]:
+        """Yield a conversation and its tools in the forms to try, those that change the least first."""
+        has_calls = any(message.tool_calls or message.tool_call_id for message in messages)
+        forms = [(messages, tools)] if self.shows_tools or not tools else []
+        if has_calls and self.shows_tools:
+            # Some templates show tools and results, but leave the calls to the text of an answer.
+            forms.append(([with_calls_as_text(message, self.call_format) for message in messages], tools))
+        if has_calls or tools:
+            # Some templates know no calls, or fail with schemas that they do not know.
+            forms.append((with_tools_as_text(messages, tools), ()))
+        for form, offered in forms:
+            first = list(form) if self._has_system else without_system(form)
+            for turns in chain([first], rearranged(first)):
+                yield turns, offered
+
+    def _shows_all(self, messages: Sequence[Message], thinking: Thinking, tools: _Tools) -> bool:
+        """Return whether a prompt has all calls of tools, their results, and the system messages beside them.
+
+        Some templates show one call of several, or a result only after a call, or a system message only beside a
+        question. Texts that are nowhere else in a prompt tell.
+        """
+        probe, marks = with_marks(messages)
+        rendered = self._render(probe, thinking, tools[:1]) if marks else ""
+        return all(one in rendered for one in marks)
+
+    def _tried(self, messages: Sequence[Message], tools: _Tools = ()) -> str | None:
         try:
             return self._render(messages, AS_TRAINED, tools)
         except TemplateBudgetError:
@@ -175,7 +193,7 @@ class ChatTemplate:
         self,
         messages: Sequence[Message],
         thinking: Thinking,
-        tools: Sequence[Mapping[str, Any]],
+        tools: _Tools,
         *,
         as_text: bool = False,
     ) -> str:
@@ -191,7 +209,7 @@ class ChatTemplate:
             **_switches(thinking),
         }
         if tools:
-            self._add_tools(values, list(tools))
+            self._add_tools(values, list(map(_with_properties, tools)))
         try:
             return self._sandbox.within_time(lambda: self._template.render(values))
         except _TemplateRefusal:
@@ -215,15 +233,12 @@ class ChatTemplate:
             values[self._tools_in] = tools
 
 
-def _shows_all(messages: Sequence[Message], rendered: str) -> bool:
-    """Return whether a prompt has the results of tools, and a system message without a question.
-
-    Some templates show a result only after a call, or never, and a system message only beside a question.
-    """
-    is_alone = all(message.role is Role.SYSTEM for message in messages)
-    texts = (message.content for message in messages if message.tool_call_id or is_alone)
-    # A template may write a text as JSON, which keeps words.
-    return all(max(_WORD.findall(text), key=len, default="") in rendered for text in texts)
+def _with_properties(tool: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a tool that names its properties, also if it has none."""
+    parameters = tool["function"].get("parameters") or {"type": "object"}
+    if "properties" in parameters:
+        return tool
+    return {**tool, "function": {**tool["function"], "parameters": {**parameters, "properties": {}}}}
 
 
 def _failure(error: Exception) -> TemplateError:
@@ -290,10 +305,7 @@ def _as_value(
 
 
 def _as_call(call: ToolCall, *, as_text: bool) -> dict[str, Any]:
-    arguments: object = call.arguments
-    if not as_text:
-        with suppress(ValueError):
-            arguments = json.loads(call.arguments)
+    arguments = call.arguments or "{}" if as_text else argument_object(call)
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
 
 

@@ -8,10 +8,14 @@ from itertools import count
 from typing import Any
 
 from app.conversations.message import Message, Role
-from app.engine.text.tool_calls import instructions, written
+from app.engine.text.call_format import CallFormat
+from app.engine.text.call_formats import HERMES
+from app.engine.text.tool_calls import instructions
 
 _ID_LENGTH = 9
 """Mistral's templates refuse call ids of any other length."""
+_FIRST_MARK = 6_183_047_295
+_NO_ANSWER = "(no answer)"
 
 
 def rearranged(messages: Sequence[Message]) -> Iterator[list[Message]]:
@@ -23,6 +27,7 @@ def rearranged(messages: Sequence[Message]) -> Iterator[list[Message]]:
         changed = change(changed)
         forms.append(changed)
     forms.append(_alternating(without_system(changed)))
+    forms.append(_with_texts_apart(_with_one_call_a_turn(messages)))
     for form in forms:
         if form not in seen:
             seen.append(form)
@@ -41,6 +46,29 @@ def without_system(messages: Sequence[Message]) -> list[Message]:
     return rest
 
 
+def with_marks(messages: Sequence[Message]) -> tuple[list[Message], list[str]]:
+    """Return a conversation of the same shape with short texts, and the texts that its prompt must have.
+
+    Those are in calls and results, and in a system message beside them or alone. Capitals or JSON do not change their
+    digits.
+    """
+    marks: list[str] = []
+    has_calls = any(message.tool_calls or message.tool_call_id for message in messages)
+    needs_system = has_calls or all(message.role is Role.SYSTEM for message in messages)
+
+    def mark() -> str:
+        marks.append(str(_FIRST_MARK + len(marks)))
+        return marks[-1]
+
+    out = []
+    for message in messages:
+        calls = tuple(replace(call, arguments=f'{{"a": "{mark()}"}}') for call in message.tool_calls)
+        is_needed = message.tool_call_id or (needs_system and message.role is Role.SYSTEM)
+        text = mark() if is_needed else message.content and "a"
+        out.append(replace(message, content=text, reasoning=message.reasoning and "a", tool_calls=calls))
+    return out, marks
+
+
 def with_tools_as_text(messages: Sequence[Message], tools: Sequence[Mapping[str, Any]]) -> list[Message]:
     """Return a conversation with tools, calls and results as text, for a template that shows no tools."""
     system = [m.content for m in messages if m.role is Role.SYSTEM] + ([instructions(tools)] if tools else [])
@@ -49,10 +77,18 @@ def with_tools_as_text(messages: Sequence[Message], tools: Sequence[Mapping[str,
         if message.tool_call_id:
             out.append(Message(Role.USER, f"<tool_response>\n{message.content}\n</tool_response>"))
         elif message.tool_calls:
-            out.append(replace(message, content=message.content + written(message.tool_calls), tool_calls=()))
+            out.append(with_calls_as_text(message, HERMES))
         elif message.role is not Role.SYSTEM:
             out.append(message)
     return out
+
+
+def with_calls_as_text(message: Message, form: CallFormat) -> Message:
+    """Return an answer whose calls are a part of its text, for a template that shows no calls."""
+    if not message.tool_calls:
+        return message
+    text = f"{message.content}\n{form.written(message.tool_calls)}".lstrip()
+    return replace(message, content=text, tool_calls=())
 
 
 def _with_short_ids(messages: Sequence[Message]) -> list[Message]:
@@ -92,10 +128,21 @@ def _with_one_call_a_turn(messages: Sequence[Message]) -> list[Message]:
     return out
 
 
+def _with_texts_apart(messages: Sequence[Message]) -> list[Message]:
+    """Put the text before a call into a turn of its own."""
+    out: list[Message] = []
+    for message in messages:
+        if message.tool_calls and message.content.strip():
+            out.append(Message(Role.ASSISTANT, message.content))
+            message = replace(message, content="")
+        out.append(message)
+    return out
+
+
 def _alternating(messages: Sequence[Message]) -> list[Message]:
     """Merge consecutive user messages, drop empty answers, and begin with the user.
 
-    User text after a tool result is merged with the result.
+    An answer stands between a tool result and what the user says next.
     """
     out: list[Message] = []
     first = next((m for m in messages if m.role is not Role.SYSTEM), None)
@@ -108,6 +155,8 @@ def _alternating(messages: Sequence[Message]) -> list[Message]:
             continue
         if message.role is Role.USER and before is not None and before.role is Role.USER:
             out[-1] = replace(before, content=f"{before.content}\n\n{message.content}")
-        else:
-            out.append(message)
+            continue
+        if message.role is Role.USER and before is not None and before.role is Role.TOOL:
+            out.append(Message(Role.ASSISTANT, _NO_ANSWER))
+        out.append(message)
     return out

@@ -5,14 +5,12 @@ Small models repeat a call as long as they see tools or calls, but they use a te
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from app.conversations.message import Message, Role
-from app.engine.text.tool_calls import ToolCall, shown_call
+from app.engine.text.tool_calls import ToolCall, read_arguments, shown_call
 from app.worker.events import Tool
 from app.worker.request import AnswerRequest
 
@@ -96,15 +94,7 @@ def with_results_as_text(request: AnswerRequest) -> AnswerRequest:
     return replace(request, messages=tuple(messages))
 
 
-def read_arguments(call: ToolCall) -> dict[str, Any] | None:
-    """Return the arguments of a call, or None if they are not a JSON object."""
-    found = _compared(call)
-    return found if isinstance(found, dict) else None
-
-
 def _compared(call: ToolCall) -> object:
-    """Return the arguments of a call as JSON, ignoring spaces and the order of keys; else their text."""
-    try:
-        return json.loads(call.arguments or "{}", strict=False)
-    except (ValueError, RecursionError):
-        return call.arguments
+    """Return the arguments of a call, ignoring spaces and the order of keys; else their text."""
+    found = read_arguments(call)
+    return call.arguments if found is None else found

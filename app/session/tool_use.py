@@ -14,10 +14,10 @@ from app.core.errors import AppError
 from app.core.printable import printable
 from app.core.units import counted
 from app.engine.stats import GenerationStats
-from app.engine.text.tool_calls import ToolCall
+from app.engine.text.tool_calls import ToolCall, read_arguments
 from app.engine.types import FinishReason
 from app.session.conversation import Conversation
-from app.session.past_calls import REPEATED, PastCalls, is_empty, read_arguments, with_results_as_text
+from app.session.past_calls import REPEATED, PastCalls, is_empty, with_results_as_text
 from app.session.permissions import Permission, Permissions
 from app.session.state import Outcome
 from app.settings.mcp_file import McpServer, chosen_servers

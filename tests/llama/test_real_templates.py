@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,9 +15,9 @@ from tests.engine.text.reading import tool
 from tests.templates import every_template, rendered, source_of
 
 TOOLS = [tool("look_up", {"ref": {"type": "string", "description": "a"}, "n": {"type": "integer", "description": "b"}})]
-CALL = ToolCall("look_up", '{"ref": "x", "n": 3}', "abcdefgh0")
-OTHER = ToolCall("look_up", '{"ref": "y"}', "abcdefgh1")
-FOREIGN = ToolCall("look_up", '{"ref": "x"}', "call_0123456789abcdef")
+CALL = ToolCall("look_up", '{"ref": "violet", "n": 3}', "abcdefgh0")
+OTHER = ToolCall("look_up", '{"ref": "zebra"}', "abcdefgh1")
+FOREIGN = ToolCall("look_up", '{"ref": "violet"}', "call_0123456789abcdef")
 
 
 def user(text: str) -> Message:
@@ -53,6 +54,13 @@ WITH_TOOLS: dict[str, Sequence[Message]] = {
     "call with reasoning": [HI, answer("", CALL, reasoning="Hm."), FOUND],
     "two calls": [HI, answer("", CALL, OTHER), FOUND, result(OTHER, "lost")],
     "two calls in turn": [HI, answer("", CALL), FOUND, answer("", OTHER), result(OTHER, "lost")],
+    "two calls with text and reasoning": [
+        HI,
+        answer("I look.", CALL, OTHER, reasoning="Hm."),
+        FOUND,
+        result(OTHER, "lost"),
+    ],
+    "system and result": [SYSTEM, HI, answer("", CALL), FOUND],
     "question after a result": [HI, answer("", CALL), FOUND, user("And?")],
     "answer after a result": [HI, answer("", CALL), FOUND, answer("So."), user("And?")],
     "id of another server": [HI, answer("", FOREIGN), result(FOREIGN, "found")],
@@ -74,6 +82,7 @@ REFUSALS = {
     "System role not supported": "system text goes into the first question",
     "length 9": "calls get other ids",
     "single tool-calls": "each call gets a turn",
+    "both content and thinking": "the text before a call gets a turn",
     "must have a string": "an empty answer is left out",
     "No user query": "system text alone is a question",
     "no element -1": "system text alone is a question",
@@ -131,8 +140,13 @@ def test_a_prompt_is_that_of_plain_jinja(name: str) -> None:
         template.renew_budget()
         prompt = template.render(messages, thinking, tools)
         plain = expected(source, messages, tools=tools or None, **SWITCHES.get(what, {}))
-        # A template may leave out results without tools, and a system message without a question.
-        needed = [one.content for one in messages if one.tool_call_id or len(messages) == 1]
+        # A template may leave out calls and results, and a system message without a question.
+        needed = [
+            one.content.strip()
+            for one in messages
+            if one.tool_call_id or (one is SYSTEM and FOUND in messages) or len(messages) == 1
+        ]
+        needed += [json.loads(call.arguments)["ref"] for one in messages for call in one.tool_calls]
         if (
             isinstance(plain, str)
             and all(text in plain for text in needed)
@@ -147,7 +161,21 @@ def test_a_prompt_is_that_of_plain_jinja(name: str) -> None:
         for text in (message.content.strip() for message in messages if message.role is not Role.ASSISTANT):
             at = prompt.find(text, at)
             assert at >= 0, (what, text, prompt)
+        assert all(text in prompt for text in needed), (what, prompt)
         assert not tools or "look_up" in prompt
+
+
+@every_template
+@pytest.mark.parametrize("arguments", ["", '["violet"]', '{"ref": vio'])
+def test_arguments_that_are_no_object_change_nothing_before_the_call(name: str, arguments: str) -> None:
+    template = ChatTemplate(source_of(name), "<s>", "</s>")
+    question = user("quince")
+    before = template.render([question, answer("", CALL), FOUND], tools=TOOLS).partition("quince")[0]
+    broken = replace(CALL, arguments=arguments)
+    prompt = template.render([question, answer("", broken), FOUND], tools=TOOLS)
+    assert prompt.partition("quince")[0] == before
+    assert "vio" in prompt or not arguments
+    assert "found" in prompt
 
 
 SHOWN = [

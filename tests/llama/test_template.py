@@ -146,6 +146,7 @@ def test_an_answer_before_the_first_question_follows_an_empty_one() -> None:
 NO_RESULTS = "{% for m in messages if m.role != 'tool' %}<{{ m.role }}>{{ m.content }}{% endfor %}"
 RESULTS_AFTER_CALLS = (
     "{{ tools }}{% for m in messages %}{% if m.role != 'tool' %}<{{ m.role }}>{{ m.content }}"
+    "{% for c in m.tool_calls %}{{ c.function.arguments.a }}{% endfor %}"
     "{% elif messages[loop.index0 - 1].tool_calls %}<tool>{{ m.content }}{% endif %}{% endfor %}"
 )
 

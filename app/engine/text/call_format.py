@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
+from typing import Any
+
+from app.engine.text.tool_calls import ToolCall, argument_object
 
 
 class Values(Enum):
@@ -43,6 +48,15 @@ class Argument:
     def texts(self) -> tuple[str, ...]:
         return (self.begin, self.end, *(text for pair in self.quotes for text in pair))
 
+    def written(self, key: str, value: Any) -> str:
+        """Return an argument with the texts around it."""
+        text = json.dumps(value, ensure_ascii=False)
+        if self.values is Values.PYTHON and (value is None or isinstance(value, bool)):
+            text = str(value)
+        elif self.end and isinstance(value, str):
+            text = value
+        return f"{self.begin.replace('$KEY', key)}{text}{self.end}"
+
 
 @dataclass(frozen=True, slots=True)
 class CallFormat:
@@ -71,6 +85,18 @@ class CallFormat:
     argument: Argument | None = None
     also: tuple[str, ...] = ()
     alone: tuple[str, ...] = ()
+
+    def written(self, calls: Sequence[ToolCall]) -> str:
+        """Return calls as a model writes them, in formats with JSON, Python or tags around the arguments."""
+        texts = []
+        for call in calls:
+            found, argument = argument_object(call), self.argument
+            arguments = json.dumps(found, ensure_ascii=False)
+            if argument is not None:
+                arguments = argument.between.join(argument.written(key, value) for key, value in found.items())
+            text = self.call.replace("$NAME", call.name).replace("$JSON", json.dumps(call.name))
+            texts.append(text.replace("$ID", call.id).replace("$ARGUMENTS", arguments))
+        return self.calls.replace("$CALLS", self.between.join(texts))
 
     @property
     def first(self) -> str:

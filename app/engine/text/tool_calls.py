@@ -17,6 +17,21 @@ class ToolCall:
     id: str = ""
 
 
+def read_arguments(call: ToolCall) -> dict[str, Any] | None:
+    """Return the arguments of a call, or None if they are not a JSON object."""
+    try:
+        found = json.loads(call.arguments or "{}", strict=False)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def argument_object(call: ToolCall) -> dict[str, Any]:
+    """Return the arguments of a call, which most templates need as an object; other text is one argument."""
+    found = read_arguments(call)
+    return {"arguments": call.arguments} if found is None else found
+
+
 def shown_call(call: ToolCall) -> str:
     """Return a call as a reader sees it: `read_file(path="notes.md")`."""
     return f"{call.name}({KeywordArguments().push(call.arguments)})"
@@ -65,11 +80,3 @@ def instructions(tools: Sequence[Any]) -> str:
         f"<tools></tools>:\n<tools>\n{listed}\n</tools>\n\nFor each function call, return a JSON object with its name "
         'and arguments within <tool_call></tool_call>:\n<tool_call>\n{"name": "...", "arguments": {...}}\n</tool_call>'
     )
-
-
-def written(calls: Sequence[ToolCall]) -> str:
-    """Return calls as a model writes them after `instructions`."""
-    parts = (
-        f'\n<tool_call>\n{{"name": {json.dumps(c.name)}, "arguments": {c.arguments}}}\n</tool_call>' for c in calls
-    )
-    return "".join(parts)

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.engine.text import tool_calls
 from app.engine.text.call_format import CallFormat, Values
 from app.engine.text.call_formats import FORMATS, HERMES
 from app.engine.text.call_reader import CallReader
@@ -389,10 +388,18 @@ def test_a_call_without_an_end_mark_ends_with_the_answer() -> None:
     assert both('[TOOL_CALLS]f[ARGS]{"a": "x" y').calls == [("f", '{"a": "x" y')]
 
 
-def test_calls_in_the_format_of_the_instructions_are_read_again() -> None:
-    found = both(tool_calls.written([ToolCall("f", '{"a": "x", "n": 3}')]))
-    assert (found.text, found.calls) == ("", [("f", '{"a": "x", "n": 3}')])
-    assert '"f"' in tool_calls.instructions([F])
+@pytest.mark.parametrize(
+    "form",
+    [form for form in FORMATS if form.argument is None or form.argument.values in (Values.JSON, Values.PYTHON)],
+    ids=lambda form: str(form.name),
+)
+def test_written_calls_are_read_again(form: CallFormat) -> None:
+    calls = [
+        ToolCall("f", '{"a": "it\'s\\n\\"x\\"", "n": 3}', "abcdefgh0"),
+        ToolCall("any", '{"b": true, "c": null}', "abcdefgh1"),
+    ]
+    found = both(form.written(calls))
+    assert (found.text.strip(), found.values) == ("", [(call.name, json.loads(call.arguments)) for call in calls])
 
 
 SAMPLES: dict[str, Calls] = {
