@@ -69,7 +69,7 @@ class BadServer:
     """Answers requests, badly; a process without the SDK starts at once."""
 
     def __init__(self) -> None:
-        self.tools = ["hangs", "blocks", "dies", "dies_once", "floods", "wrong", "renames", "many"]
+        self.tools = ["hangs", "blocks", "dies", "dies_once", "floods", "wrong", "renames", "many", "echoes"]
 
     def run(self) -> None:
         # Many servers greet on the wrong stream.
@@ -113,6 +113,8 @@ class BadServer:
             case "wrong":
                 self._send(id_, result={"content": [{"type": "text", "text": 7}]})
                 return
+            case "echoes":
+                text = f"{os.environ['API_KEY']} {os.environ['PLACE']}"
             case "renames":
                 self.tools = ["reads"]
             case "many":
@@ -132,7 +134,9 @@ def main(flag: str) -> None:
         case "bad":
             BadServer().run()
         case "quits":
-            sys.stderr.write(f"Loading\nLicenseError: no license for {os.environ['KEY']}\nNode.js v20\n")
+            # The key ends behind the longest line that is logged.
+            key = os.environ["KEY"]
+            sys.stderr.write(f"{'Loading' * 42} {key}\nLicenseError: no license for {key}\nNode.js v20\n")
             sys.exit(1)
         case "wrong":
             for line in sys.stdin:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any, Protocol
 
 from app.conversations.message import Ending, ResultOf
@@ -122,8 +123,9 @@ class ToolUse:
         if self._awaited:
             return False
         for tool in (tool for server in sorted(self._chosen) for tool in self.listed[server].tools):
-            name = _SAFE_NAME.sub("_", tool.name)
-            self._tools[name if name not in self._tools else f"{_SAFE_NAME.sub('_', tool.server)}__{name}"] = tool
+            name, other = (_SAFE_NAME.sub("_", one) for one in (tool.name, f"{tool.server}__{tool.name}"))
+            names = chain([name, other], (f"{other}_{n}" for n in count(2)))
+            self._tools[next(one for one in names if one not in self._tools)] = tool
         return True
 
     def failures_with(self, server: str) -> str:

@@ -23,6 +23,7 @@ _KEYS = (
     *("type", "command", "args", "env", "envFile", "cwd", "url", "headers"),
     *("disabled", "enabled", "active", "tools", "disabledTools"),
 )
+_OFF_VALUES = {"disabled": True, "enabled": False, "active": False}
 _OTHER_KEYS = {
     other: key
     for key, others in {
@@ -40,8 +41,6 @@ _OTHER_KEYS = {
 """Names that some programs, or users, give to a key of `_KEYS`."""
 _TYPES = {"stdio": "command", "local": "command", "sse": "url", "http": "url", "streamablehttp": "url", "remote": "url"}
 """The required key by type of server."""
-_MIN_SIMILARITY = 0.8
-"""Similarity to a known key, of 1, above which a key is a misspelling."""
 _COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _LAST_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
 _VARIABLE = re.compile(r"\$\{([^{}]+)\}|\{env:(\w+)\}|\A\$([A-Za-z_]\w*)\Z")
@@ -50,6 +49,7 @@ _HEADER_NAME, _HEADER_VALUE = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII), re.c
 """What HTTP allows; the library's error would show other values."""
 _SHORTEST_SECRET = 6
 """Shortest secret in characters; shorter values are ports and switches."""
+_SECRET_NAME = re.compile(r"key|token|secret|pass|pwd|auth|cred|cookie|dsn", re.IGNORECASE)
 _FIX = "Fix it there."
 
 
@@ -87,9 +87,11 @@ class McpServer:
         host, slash, path = rest.partition("/")
         return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}" if self.url else ""
 
-    def without_secrets(self, text: str) -> str:
-        """Replace the values of `env` and `headers` in a text."""
-        for value in (*self.env.values(), *self.headers.values()):
+    def without_secrets(self, text: str, *, is_result: bool = False) -> str:
+        """Replace the values of `env` and `headers` in a text; a result may have values with harmless names."""
+        values = [value for name, value in self.env.items() if not is_result or _SECRET_NAME.search(name)]
+        # A server shows a key without "Bearer" before it, and the log has one line of it at a time.
+        for value in (*"\n".join(values).splitlines(), *(one.rpartition(" ")[2] for one in self.headers.values())):
             text = text.replace(value, "***") if len(value) >= _SHORTEST_SECRET else text
         return text
 
@@ -106,7 +108,7 @@ def read_servers(path: Path) -> tuple[McpServer, ...]:
     try:
         text = read_user_text(path, str(path))
     except MissingFile:
-        return ()
+        text = ""
     if not text.strip():
         return ()
     file = _Entry(path, text)
@@ -162,11 +164,11 @@ def _parsed(file: _Entry) -> Any:
 
 def _server_or_fault(name: str, entry: _Entry) -> McpServer:
     try:
-        return _server(name, entry)
+        server = _server(name, entry)
     except SettingsError as error:
-        raw = entry.raw if isinstance(entry.raw, dict) else {}
-        is_off = raw.get("disabled") is True or raw.get("enabled") is False or raw.get("active") is False
-        return McpServer(name, is_disabled=is_off, fault=error.sentences)
+        server = McpServer(name, fault=error.sentences)
+    raw = entry.raw if isinstance(entry.raw, dict) else {}
+    return replace(server, is_disabled=any(raw.get(key) is value for key, value in _OFF_VALUES.items()))
 
 
 def _server(name: str, entry: _Entry) -> McpServer:
@@ -192,14 +194,12 @@ def _server(name: str, entry: _Entry) -> McpServer:
         values = given[key].table().items() if key in given else ()
         return {name: value.text() for name, value in values if value.raw is not None}
 
-    def says(key: str, *, default: bool) -> bool:
-        return bool(given[key].typed(bool, "true or false, without quotes")) if key in given else default
-
     headers = named("headers")
     for header, value in headers.items():
         if not (_HEADER_NAME.fullmatch(header) and _HEADER_VALUE.fullmatch(value)):
             raise given["headers"].at(header).wrong("must be ASCII text without line ends or spaces around it.")
-    is_on = says("enabled", default=True) and says("active", default=True)
+    for key in _OFF_VALUES.keys() & given.keys():
+        given[key].typed(bool, "true or false, without quotes")
     only = texts("tools")
     return McpServer(
         name,
@@ -210,7 +210,6 @@ def _server(name: str, entry: _Entry) -> McpServer:
         url,
         headers,
         is_sse=kind == "sse" or (kind is None and url.rstrip("/").endswith("/sse")),
-        is_disabled=says("disabled", default=not is_on),
         only=tuple(only) if only and "*" not in only else None,
         without=tuple(texts("disabledTools")),
         ignored=tuple(ignored),
@@ -247,7 +246,7 @@ def _misspelled(key: str, known: Iterable[str]) -> str | None:
         one, two = key[n_same:], other[n_same:]
         if two[1:] in (one, one[1:]) or one[1:] == two or one[1::-1] + one[2:] == two:
             return other
-    return next(iter(difflib.get_close_matches(key, known, 1, _MIN_SIMILARITY)), None)
+    return next(iter(difflib.get_close_matches(key, known, 1, cutoff=0.8)), None)
 
 
 @dataclass(frozen=True, slots=True)

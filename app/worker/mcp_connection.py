@@ -132,10 +132,10 @@ async def _logged(server: McpServer, meter: Meter) -> AsyncIterator[TextIO]:
         n_lines = 0
         with os.fdopen(reading, encoding="utf-8", errors="replace") as stream:
             while line := stream.readline(_MAX_LINE):
-                if line.isspace():
+                if not (line := server.without_secrets(line)).strip():
                     continue
                 if (n_lines := n_lines + 1) <= _MAX_LOGGED_LINES:
-                    log.warning("%s: %s", server.name, server.without_secrets(one_line(line)))
+                    log.warning("%s: %s", server.name, one_line(line))
                 meter.line = line if _CAUSE.match(line) or not _CAUSE.match(meter.line) else meter.line
 
     thread = threading.Thread(target=read, name=f"log of {server.name}", daemon=True)

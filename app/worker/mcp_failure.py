@@ -37,8 +37,8 @@ _NETWORK_CAUSES = (
     ("UnsupportedProtocol", "has a url that is not valid", "Correct it in mcp.json."),
 )
 """Exceptions of the SDK's libraries, their meaning, and the fix."""
-_CONNECTION_CLOSED = -32000
-"""The SDK's code for a server that is gone."""
+_CONNECTION_CLOSED, _WRONG_JSON = -32000, -32700
+"""The SDK's codes for a server that is gone, and for an answer that it cannot read."""
 _PATH_FIX = "Check the path of its url in mcp.json, and its type: http or sse."
 
 
@@ -57,7 +57,7 @@ class UnusableServerError(Exception):
 
 
 class Meter:
-    """Counts what a server sends, and remembers what explains its end.
+    """Counts what a server sends, and remembers what explains its end, without secrets.
 
     Attributes:
         total: Bytes since the command began.
@@ -68,7 +68,8 @@ class Meter:
         stop: Ends what waits for the server.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, server: McpServer) -> None:
+        self._server = server
         self.stop: Callable[[], object] = lambda: None
         self.total = self._line = self.flood = 0
         self.junk = self.line = ""
@@ -90,7 +91,7 @@ class Meter:
         """Record what the SDK could not read."""
         if isinstance(message, Exception):
             given = next((one.get("input") for one in getattr(message, "errors", list)()), "")
-            self.junk = self.junk or one_line(str(given))[:_MAX_JUNK]
+            self.junk = self.junk or one_line(self._server.without_secrets(str(given)))[:_MAX_JUNK]
 
 
 def missing_command(command: str) -> UnusableServerError:
@@ -139,13 +140,14 @@ def _cause(server: McpServer, errors: list[BaseException], meter: Meter, *, has_
         for kind, what, fix in _NETWORK_CAUSES:
             if any(kind in (each.__name__ for each in type(one).mro()) for one in errors):
                 return UnusableServerError(what, fix)
-        return UnusableServerError(
-            f"cannot be reached: {reason(errors[0])}", "Check its url in mcp.json.", may_pass=True
-        )
     codes = [one.code for one in errors if hasattr(one, "code")]
+    if _WRONG_JSON in codes:
+        return UnusableServerError("answered with wrong JSON", look)
+    if server.url and not codes:
+        what = f"cannot be reached: {reason(errors[0])}"
+        return UnusableServerError(what, "Check its url in mcp.json.", may_pass=True)
     if _CONNECTION_CLOSED in codes:
-        when = "during a call" if has_begun else "before it answered"
-        return UnusableServerError(f"ended {when}{said}", look, may_pass=has_begun)
+        return UnusableServerError(f"ended before it answered{said}", look, may_pass=has_begun)
     what = "answered with an error" if codes else "does not follow MCP"
     what = "cannot start" if isinstance(errors[0], OSError) and not has_begun else what
     return UnusableServerError(f"{what}: {reason(errors[0])}", look)

@@ -77,7 +77,7 @@ class ToolServers:
 
         def returned(text: str, is_error: bool) -> None:
             seconds = time.monotonic() - began if began is not None else 0.0
-            self._emit(ToolReturned(number, text, is_error, seconds))
+            self._emit(ToolReturned(number, server.without_secrets(text, is_result=not is_error), is_error, seconds))
 
         command = _Command(run, lambda error: returned(error.sentences, True), self._call_s, repeats)
         self._last_call = number, command
@@ -188,7 +188,7 @@ class _Connection:
     async def _serve(self) -> None:
         command, n_failed = await self.commands.get(), 0
         while True:
-            meter, has_begun = Meter(), False
+            meter, has_begun = Meter(self.server), False
             try:
                 async with connected(self.server, meter, self._start_s) as client:
                     has_begun = True

@@ -36,11 +36,11 @@ def test_list_shows_no_secrets(file: Path, tandem: Tandem) -> None:
 
 def test_check_names_what_fails(file: Path, tandem: Tandem) -> None:
     good, typo, gone, *_ = tandem("tools", "check", code=1).out.splitlines()
-    assert good == "good  8 tools: hangs, blocks, dies, dies_once, floods, wrong, renames, many"
+    assert good == "good  9 tools: hangs, blocks, dies, dies_once, floods, wrong, renames, many, echoes"
     assert "mcpServers.typo.comand is no key of a server." in typo
     assert gone.startswith('gone  The MCP server gone cannot start: there is no command "no-such-command".')
     (checked,) = tandem("tools", "check", "good", "--json").json["servers"]
-    assert (checked["name"], checked["error"], len(checked["tools"])) == ("good", None, 8)
+    assert (checked["name"], checked["error"], len(checked["tools"])) == ("good", None, 9)
 
 
 def test_what_is_always_allowed_can_be_revoked(

@@ -620,10 +620,12 @@ def test_an_unknown_server_is_reported(chat: ToolChat) -> None:
 def test_tools_of_two_servers_with_one_name(tmp_path: Path) -> None:
     chat = ToolChat(tmp_path, McpServer("web", "w"), McpServer("files", "f"))
     chat.session.send("a")
-    chat.session.handle(ToolsListed("web", (replace(READ, server="web", name="read.file"),)))
-    chat.session.handle(ToolsListed("files", (replace(READ, name="read_file"),)))
+    same = ("read.file", "read file", "read_file")
+    chat.session.handle(ToolsListed("web", tuple(replace(READ, server="web", name=name) for name in same)))
+    chat.session.handle(ToolsListed("files", (READ,)))
 
-    assert [one["function"]["name"] for one in chat.engine.requests[-1].tools] == ["read_file", "web__read_file"]
+    names = [one["function"]["name"] for one in chat.engine.requests[-1].tools]
+    assert names == ["read_file", "web__read_file", "web__read_file_2", "web__read_file_3"]
 
 
 def test_changes_that_a_reader_sees(chat: ToolChat) -> None:

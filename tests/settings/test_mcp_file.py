@@ -167,6 +167,15 @@ def test_a_misspelled_key_gets_a_suggestion(tmp_path: Path, key: str) -> None:
     assert f"a.{key} is no key of a server. Did you mean" in (server.fault or "")
 
 
+def test_secrets_are_replaced_in_texts() -> None:
+    env = {"API_KEY": "key-one\nline-two", "PLACE": "/srv/notes", "PORT": "80"}
+    server = McpServer("a", env=env, headers={"Authorization": "Bearer token-3"})
+    text = "key-one, line-two, /srv/notes, 80, token-3"
+
+    assert server.without_secrets(text) == "***, ***, ***, 80, ***"
+    assert server.without_secrets(text, is_result=True) == "***, ***, /srv/notes, 80, ***"
+
+
 def test_chosen_servers() -> None:
     one, other = McpServer("files", "a"), McpServer("web", "b", is_disabled=True)
 

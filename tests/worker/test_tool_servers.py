@@ -162,6 +162,7 @@ def test_a_certificate_that_nobody_has_signed_is_refused(log: Path, recorder: Re
         (403, None, 1, "answered 403 Forbidden. Check the key in headers in mcp.json, and what it permits."),
         (404, None, 1, "answered 404 Not Found. Check the path of its url in mcp.json, and its type: http or sse."),
         (500, None, 2, "answered 500 Internal Server Error. Its own log says why; start it again, or ask who runs it."),
+        (200, "application/json", 1, "answered with wrong JSON."),
         (200, None, 1, "answered with nothing, which is not MCP. Check the path of its url in mcp.json, and its"),
         (200, "text/html", 1, "answered with text/html, which is not MCP. Check the path of its url in mcp.json"),
     ],
@@ -225,7 +226,8 @@ def test_where_a_missing_command_comes_from(bad: Host, known: McpServer, hint: s
 def test_what_a_server_says_goes_to_the_log_with_its_name(bad: Host, caplog: pytest.LogCaptureFixture) -> None:
     bad.why(replace(server("quits"), env={"KEY": "secret"}))
 
-    assert caplog.messages[:3] == ["quits: Loading", "quits: LicenseError: no license for ***", "quits: Node.js v20"]
+    assert caplog.messages[1:3] == ["quits: LicenseError: no license for ***", "quits: Node.js v20"]
+    assert "sec" not in caplog.messages[0]
 
 
 def test_a_server_that_never_answers(log: Path) -> None:
@@ -243,28 +245,30 @@ def test_a_call_that_hangs_ends_the_connection_alone(log: Path) -> None:
 
 @pytest.mark.parametrize(
     ("tool", "why"),
-    [
-        ("dies", "The MCP server bad ended during a call."),
-        ("floods", "The MCP server bad sent more than 1 MB at once and was ended."),
-    ],
+    [("dies", "ended before it answered."), ("floods", "sent more than 1 MB at once and was ended.")],
 )
 def test_a_call_that_ends_the_server_is_not_repeated(bad: Host, tool: str, why: str) -> None:
-    assert bad.call(BAD, tool).text.startswith(why)
+    assert bad.call(BAD, tool).text.startswith(f"The MCP server bad {why}")
     # The next command starts it again.
     assert bad.list(BAD).tools
 
 
 def test_a_call_that_changes_nothing_is_repeated_once(bad: Host, tmp_path: Path) -> None:
     assert bad.call(BAD, "dies_once", repeats=True, mark=str(tmp_path / "mark")).text == "done"
-    assert bad.call(BAD, "dies", repeats=True).text.startswith("The MCP server bad ended during a call.")
+    assert bad.call(BAD, "dies", repeats=True).text.startswith("The MCP server bad ended before it answered.")
 
 
 def test_a_wrong_result_is_an_error_of_the_call(bad: Host) -> None:
     assert bad.call(BAD, "wrong").text.startswith("The server gave an invalid result: ")
 
 
+def test_a_result_has_no_keys_of_the_configuration(bad: Host) -> None:
+    known = replace(BAD, env={"API_KEY": "secret-1", "PLACE": "/srv/notes"})
+    assert bad.call(known, "echoes").text == "*** /srv/notes"
+
+
 def test_a_list_is_read_again_each_time(bad: Host) -> None:
-    assert len(bad.list(BAD).tools) < len(BAD.name) + 6
+    assert len(bad.list(BAD).tools) < mcp_server.N_MANY
     bad.call(BAD, "many")
     assert len(bad.list(BAD).tools) == mcp_server.N_MANY
     bad.call(BAD, "renames")
