@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from app.core.printable import storable
 from app.server.errors import RequestError
 from app.server.fields import Fields, refuse
 
@@ -198,6 +199,6 @@ class InputReader:
 
     def _add(self, text: str) -> str:
         # An escape may be half a surrogate pair, which no answer can hold.
-        text = text.encode(errors="replace").decode()
+        text = storable(text)
         self.text += text
         return text

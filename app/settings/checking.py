@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from app.core.printable import printable
+from app.core.printable import printable, storable
 from app.engine.types import MAX_DRAFT, SAMPLING_BOUNDS
 from app.settings.kinds import Value
 from app.settings.setting import Setting
@@ -155,7 +155,7 @@ def _flat(table: Mapping[str, object], head: str = "") -> Iterator[tuple[str, ob
 
 def _problem(name: str, text: str) -> Problem:
     # A name may be as long as the file, and in JSON it may contain half a surrogate pair.
-    line = " ".join(printable(text).encode("utf-8", "replace").decode().split())
+    line = " ".join(storable(printable(text)).split())
     return Problem(name, line if len(line) <= _MAX_SHOWN_CHARACTERS else f"{line[: _MAX_SHOWN_CHARACTERS - 1]}…")
 
 

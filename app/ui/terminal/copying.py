@@ -16,6 +16,7 @@ from typing import Any
 from textual.app import App
 
 from app.core.errors import AppError
+from app.core.printable import storable
 from app.core.program import find_program, in_background, limited_run
 from app.ui.widgets.hint import Hint
 
@@ -43,7 +44,7 @@ def copy_text(app: App[Any], text: str, what: str = "") -> None:
     """Copy a text and say so in the hint line, with its name or its length."""
     if text:
         # A selection may contain half a surrogate pair.
-        whole = text.encode("utf-8", "replace").decode()
+        whole = storable(text)
         length = f"{len(text):,} character{'s' * (len(text) != 1)}"
         # A function, because a coroutine that is canceled before it begins would warn that it was never awaited.
         app.run_worker(partial(_copy, app, whole, what or length), group="copy", exclusive=True)  # type: ignore[arg-type]
