@@ -80,7 +80,7 @@ def run(
     if allow and not uses_tools:
         raise UsageError("--allow needs --tools.", "For example: --tools files --allow read_file")
     if not (no_server or uses_tools) and (server := server_for(loader, given)) is not None:
-        code = ServerAnswer(server, prefill, as_json=as_json).print(request)
+        code = ServerAnswer(server, loader.settings, prefill, as_json=as_json).print(request)
         if code is not None:
             return code
     with guarded_stderr(log_file()):

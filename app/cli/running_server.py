@@ -24,6 +24,8 @@ from app.core.pictures import MARK, PictureData
 from app.core.units import counted
 from app.engine.text.segments import Segment
 from app.models.catalog import Pair
+from app.settings.checking import document
+from app.settings.layers import Resolved
 from app.settings.table import SETTINGS
 from app.worker.events import Finished
 from app.worker.pair_loader import PairLoader
@@ -32,9 +34,10 @@ from app.worker.request import AnswerRequest
 if TYPE_CHECKING:
     from app.server.engine_queue import Metrics
 
-_STATE_FORMAT = 1
+_STATE_FORMAT = 2
 _CONNECT_S = 1.0
 _OF_PAIR = tuple(setting.name for setting in SETTINGS if setting.table in PAIR_TABLES and setting.flags)
+_OF_ANSWERS = tuple(setting.name for setting in SETTINGS if setting.table in ("sampling", "answer"))
 _LOADED_HERE = ("isolate", "rpc", "no_draft", "no_ngram", "cpu_moe")
 """Options that a running server of the same pair cannot follow, like the settings of a pair."""
 
@@ -97,8 +100,9 @@ def server_for(loader: PairLoader, given: Given) -> RunningServer | None:
 class ServerAnswer:
     """Prints an answer of a running server as `tandem run` prints its own answers."""
 
-    def __init__(self, server: RunningServer, prefill: str = "", *, as_json: bool) -> None:
+    def __init__(self, server: RunningServer, settings: Resolved, prefill: str = "", *, as_json: bool) -> None:
         self._server = server
+        self._settings = document({name: settings[name] for name in _OF_ANSWERS})
         self._printer = AnswerPrinter(sys.stdout, sys.stderr, prefill, as_json=as_json)
         self._n_tokens = 0
 
@@ -149,17 +153,9 @@ class ServerAnswer:
         messages = [{"role": each.role.value, "content": _content(each.content, pictures)} for each in request.messages]
         if request.prefill is not None:
             messages.append({"role": "assistant", "content": request.prefill.text})
-        thinking, guidance = request.thinking, request.guidance
-        more = {
-            "max_tokens": request.max_tokens,
-            "stop": list(request.stops),
-            "reasoning_effort": thinking.effort,
-            "chat_template_kwargs": None if thinking.enabled is None else {"enable_thinking": thinking.enabled},
-            "grammar": guidance.grammar or None,
-            "json_schema": guidance.schema,
-        }
+        guidance = {"grammar": request.guidance.grammar or None, "json_schema": request.guidance.schema}
         shown = dict.fromkeys(("stream", "return_progress", "timings_per_token", "tandem"), True)
-        return {"messages": messages, **asdict(request.sampling), **more, **shown}
+        return {"messages": messages, "settings": self._settings, **guidance, **shown}
 
     def _follow(self, response: HTTPResponse) -> int:
         if response.status != 200:

@@ -138,7 +138,8 @@ async def counters(request: Request, service: Service) -> Response:
 
 async def count_tokens(request: Request, service: Service) -> Response:
     """Count the tokens of a request of Anthropic's API."""
-    asked = read_count(await body_of(request), service.reading)
+    fields = await body_of(request)
+    asked = read_count(fields, service.reading(fields))
     return JSONResponse({"input_tokens": await result_of(request, service.queue, Query(partial(token_count, asked)))})
 
 
@@ -175,7 +176,8 @@ async def detokenize(request: Request, service: Service) -> Response:
 
 async def apply_template(request: Request, service: Service) -> Response:
     """Return the prompt of a chat request as text, as llama-server does."""
-    asked = read_chat(await body_of(request), service.reading)
+    fields = await body_of(request)
+    asked = read_chat(fields, service.reading(fields))
     return JSONResponse({"prompt": await result_of(request, service.queue, Query(partial(prompt_text, asked)))})
 
 

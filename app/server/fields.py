@@ -185,8 +185,6 @@ def read_answer(given: Fields, default: AnswerRequest, names: FieldNames) -> Ans
         guidance=_guidance(given, names.format),
         max_predict_ms=default.max_predict_ms if most_ms is None else most_ms,
         cache_prompt="cache_prompt" not in given or given.flag("cache_prompt"),
-        # The client runs the tools, not Tandem.
-        stop_on_repeat=False,
     )
 
 

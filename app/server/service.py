@@ -20,6 +20,8 @@ from app.server.answer import Answer, End, Format, Names, Part, PrefillProgress,
 from app.server.engine_queue import EngineQueue, Ticket
 from app.server.errors import RequestError, as_request_error, error_body
 from app.server.fields import Fields, read_body
+from app.settings.checking import check
+from app.settings.kinds import Value
 from app.settings.layers import Resolved
 from app.worker.engine_worker import Job
 from app.worker.events import Failed, JobEnded
@@ -123,12 +125,18 @@ class Service:
     report: Report | None = None
     started: float = field(default_factory=time.time)
 
-    @property
-    def reading(self) -> Resolved:
-        """The settings with which requests are read: without a projector if the loaded pair has none."""
-        pair = self.queue.metrics.pair
-        has_none = pair is not None and pair.projector is None
-        return self.settings.over({"model.mmproj": "none"}) if has_none else self.settings
+    def reading(self, fields: Fields) -> Resolved:
+        """Return the settings with which a request is read; `tandem run` sends those of its answer."""
+        if fields.flag("tandem"):
+            sent = fields.raw("settings")
+            values, _ = check(sent if isinstance(sent, dict) else {}, lambda setting: setting.in_conversation)
+            # The engine refuses a picture in the words of the shell.
+            return self.settings.over({**values, "model.mmproj": "auto"})
+        # Other clients detect loops themselves.
+        changed: dict[str, Value] = {"answer.stop_on_repeat": False}
+        if (pair := self.queue.metrics.pair) is not None and pair.projector is None:
+            changed["model.mmproj"] = "none"
+        return self.settings.over(changed)
 
 
 async def body_of(request: Request) -> Fields:
@@ -178,10 +186,7 @@ def answering(prefix: str, read: Reader, form: type[Format]) -> Handler:
 
     async def handler(request: Request, service: Service) -> Response:
         fields = await body_of(request)
-        # For `tandem run`, the engine refuses a picture in the words of the shell.
-        is_run = fields.flag("tandem")
-        reading = service.settings.over({"model.mmproj": "auto"}) if is_run else service.reading
-        asked = await asyncio.to_thread(read, fields, reading)
+        asked = await asyncio.to_thread(read, fields, service.reading(fields))
         names = Names(prefix, service.model, service.report)
         formats = [form(names, fields, number, one) for number, one in enumerate(asked)]
         if fields.flag("stream"):

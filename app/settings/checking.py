@@ -115,6 +115,11 @@ def in_one_line(values: Mapping[str, Value]) -> str:
     return ", ".join(f"{BY_NAME[name].key} {BY_NAME[name].kind.show(value)}" for name, value in values.items())
 
 
+def document(values: Mapping[str, Value]) -> dict[str, object]:
+    """Return values as nested tables that `check` reads."""
+    return nested({name: BY_NAME[name].kind.write(value) for name, value in values.items()})
+
+
 def nested(values: Mapping[str, object]) -> dict[str, object]:
     """Nest values with dotted names into tables."""
     table: dict[str, object] = {}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from enum import Enum
 
-from app.settings.checking import Problem, check, nested
+from app.settings.checking import Problem, check, document
 from app.settings.file import Content, SettingsFile
 from app.settings.kinds import Value
 from app.settings.layers import BUILT_IN, Layer, Origin, Resolved, unknown_preset
@@ -196,4 +196,4 @@ class LiveSettings:
     @property
     def document(self) -> dict[str, object]:
         """The settings that the conversation stores."""
-        return nested({name: BY_NAME[name].kind.write(value) for name, value in self._conversation.items()})
+        return document(self._conversation)

@@ -76,5 +76,5 @@ def test_a_running_server_gets_the_pictures_in_their_places() -> None:
     picture = {"type": "image_url", "image_url": {"url": read_picture(png(4, 3)).data_url}}
     messages = [{"role": "user", "content": [picture]}, {"role": "user", "content": "What?"}]
     asked = read_chat(Fields({"messages": messages}), DEFAULTS)
-    sent = ServerAnswer(RunningServer("http://x/v1", "t", ""), as_json=False)._body(asked)
+    sent = ServerAnswer(RunningServer("http://x/v1", "t", ""), DEFAULTS, as_json=False)._body(asked)
     assert sent["messages"] == messages

@@ -1,16 +1,21 @@
 """`tandem run` that reads from a running server: signals and notices."""
 
+import json
 import signal
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from unittest.mock import Mock
 
 import pytest
 
 from app.cli.output import AnswerPrinter, TerminalLine
 from app.cli.running_server import RunningServer, ServerAnswer
 from app.core.errors import INTERRUPTED
+from app.server.fields import Fields
+from app.server.service import Service
+from app.settings.layers import DEFAULTS
 from app.worker.request import AnswerRequest
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
@@ -33,8 +38,28 @@ def sending(data: bytes, *, ends: bool = True) -> Iterator[ServerAnswer]:
         thread = threading.Thread(target=serve)
         thread.start()
         port = listener.getsockname()[1]
-        yield ServerAnswer(RunningServer(f"http://127.0.0.1:{port}/v1", "t", ""), as_json=False)
+        yield ServerAnswer(RunningServer(f"http://127.0.0.1:{port}/v1", "t", ""), DEFAULTS, as_json=False)
         thread.join()
+
+
+def test_a_server_answers_with_the_settings_of_run_and_detects_loops_for_no_other_client() -> None:
+    settings = DEFAULTS.over(
+        {
+            "sampling.temp": 0.3,
+            "sampling.seed": 7,
+            "answer.stop": ("end", "\n\n"),
+            "answer.max_tokens": 12,
+            "answer.thinking": "off",
+            "answer.stop_on_repeat": True,
+        }
+    )
+    service = Service(
+        Mock(**{"metrics.pair": None}), DEFAULTS.over({"sampling.temp": 1.0, "answer.system": "Be brief."}), "fake"
+    )
+    sent = ServerAnswer(RunningServer("http://x/v1", "t", ""), settings, as_json=False)._body(AnswerRequest(()))
+    read = service.reading(Fields(json.loads(json.dumps(sent))))
+    assert AnswerRequest.of(read) == AnswerRequest.of(settings)
+    assert service.reading(Fields({}))["answer.stop_on_repeat"] is False
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

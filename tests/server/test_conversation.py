@@ -227,13 +227,6 @@ def test_a_bias_names_tokens_by_id_or_by_text() -> None:
         chat(USER, logit_bias={"-7": 1})
 
 
-def test_an_api_never_ends_an_answer_that_repeats_itself() -> None:
-    settings = DEFAULTS.over({"answer.stop_on_repeat": True})
-    for read, body in ((read_chat, CHAT), (read_response, RESPONSE), (read_anthropic, ANTHROPIC)):
-        assert read(Fields(body), settings).stop_on_repeat is False
-    assert read_completions(Fields({"prompt": "a"}), settings)[0].stop_on_repeat is False
-
-
 def test_parts_are_joined_with_a_line_break() -> None:
     parts = [{"type": "text", "text": "What is"}, {"type": "text", "text": "the best book"}]
     expected = "What is\nthe best book"
