@@ -8,7 +8,7 @@ import platform
 import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -22,8 +22,11 @@ from app.core.printable import printable
 if TYPE_CHECKING:
     from app.cli.doctor_checks import PairReport
     from app.cli.setting_flags import Given
-    from app.hardware.checks import Check, Facts, Section
+    from app.hardware.checks import Check, Facts
     from app.hardware.devices import BuildInfo, Device
+
+    Sections = Mapping[str, Sequence[Check]]
+    """Checks by the title of their section."""
 
 _MAX_REPORT_WIDTH = 120
 _STATE, _LABEL = 9, 12
@@ -39,31 +42,40 @@ def doctor(named: str | None = None, *, as_json: bool = False, **given: Any) -> 
     # The status appears before the imports, which take a moment.
     status.show(LOOKING)
     asked = checked_options(named, given)
-    from app.cli.doctor_checks import check_pair, hub_section, own_files
-    from app.hardware.checks import environment_section, llama_section, machine_section, summary, worst
+    from app.cli.doctor_checks import check_pair, downloads, own_files
+    from app.hardware.checks import llama_checks, machine_checks, summary, terminal_check, worst
 
     facts = gather()
     pair = check_pair(asked, facts)
-    sections = [machine_section(facts), llama_section(facts), *pair.sections]
-    sections += [own_files(), hub_section(), environment_section(facts)]
+    sections = {
+        "machine": machine_checks(facts),
+        "llama.cpp": llama_checks(facts),
+        **pair.sections,
+        "files": own_files(),
+        "downloads": downloads(),
+        "environment": [*facts.environment, terminal_check(facts.terminal)],
+    }
+    every = [check for checks in sections.values() for check in checks]
+    state, told = worst(every), summary(every)
     status.clear()
     if as_json:
-        print(json.dumps(_worded(json_of(facts, sections, pair))))
+        outcome = {"version": __version__, "state": state, "summary": told[0]}
+        print(json.dumps(_worded(outcome | json_of(facts, sections, pair))))
     else:
         columns = min(facts.terminal.columns or _MAX_REPORT_WIDTH, _MAX_REPORT_WIDTH)
         color = facts.terminal.live and facts.terminal.colors > 0 and obeys_codes()
-        print(*(printable(in_flags(line)) for line in summary(sections)), "", sep="\n")
+        print(*(printable(in_flags(line)) for line in told), "", sep="\n")
         print("\n".join(render(sections, columns=columns, color=color)))
-    return 1 if worst(sections) == "problem" else 0
+    return 1 if state == "problem" else 0
 
 
-def render(sections: Sequence[Section], *, columns: int, color: bool) -> list[str]:
+def render(sections: Sections, *, columns: int, color: bool) -> list[str]:
     """Return the sections as lines of text, with colored states and headings; commands are never wrapped."""
     out: list[str] = []
-    for section in sections:
+    for title, checks in sections.items():
         out += [""] if out else []
-        out.append(f"{_BOLD}{section.title}{_RESET}" if color else section.title)
-        for check in section.lines:
+        out.append(f"{_BOLD}{title}{_RESET}" if color else title)
+        for check in checks:
             out += _rows(check, columns, color=color)
     return [line.rstrip() for line in out]
 
@@ -104,18 +116,11 @@ def gather() -> Facts:
     """Detect this machine and its llama.cpp; takes seconds where a vendor tool is slow."""
     from app.core import paths
     from app.hardware.builds import LibraryError, advice
-    from app.hardware.checks import Facts, folder_check, terminal
+    from app.hardware.checks import Check, Facts, folder_check, terminal
     from app.hardware.installation import installation
     from app.hardware.machine import detect
     from app.models.hub.cache import folder
 
-    folders = (
-        ("settings", paths.config_dir()),
-        ("models", folder()),
-        ("cache", paths.cache_dir()),
-        ("data", paths.memory_dir().parent),
-        ("log", paths.log_file().parent),
-    )
     machine = detect()
     build, devices, failure = _library(machine.ram_available)
     cause = failure.failure if isinstance(failure, LibraryError) else None
@@ -123,14 +128,19 @@ def gather() -> Facts:
     columns, rows = shutil.get_terminal_size() if live else (0, 0)
     in_wsl = " in WSL" if machine.wsl else ""
     system = f"{_SYSTEM_NAMES.get(machine.system, machine.system)} {platform.release()}{in_wsl}, {machine.arch}"
-    versions = [
-        ("tandem", __version__),
-        ("python", f"{platform.python_version()}, {sys.executable}"),
-        ("system", system),
-    ]
+    versions = {"tandem": __version__, "python": f"{platform.python_version()}, {sys.executable}", "system": system}
     if build is not None:
         commit = f", commit {build.commit}" if build.commit else ""
-        versions.append(("llama.cpp", f"{build.version}{commit}, in llama-cpp-python {build.binding}"))
+        versions["llama.cpp"] = f"{build.version}{commit}, in llama-cpp-python {build.binding}"
+    folders = {
+        "settings": paths.config_dir(),
+        "models": folder(),
+        "cache": paths.cache_dir(),
+        "data": paths.memory_dir().parent,
+        "log": paths.log_file().parent,
+    }
+    checks = [Check("ok", name, text) for name, text in versions.items()]
+    checks += [folder_check(label, path) for label, path in folders.items()]
     return Facts(
         machine=machine,
         build=build,
@@ -140,8 +150,7 @@ def gather() -> Facts:
         terminal=terminal(
             os.environ, live=live, size=(columns, rows), encoding=sys.stdout.encoding or "", system=machine.system
         ),
-        folders=tuple(folder_check(label, path) for label, path in folders),
-        versions=tuple(versions),
+        environment=tuple(checks),
         hidden=tuple(f"{name}={os.environ[name]}" for name in _HIDING_VARIABLES if name in os.environ),
     )
 
@@ -165,14 +174,9 @@ def _worded(value: Any) -> Any:
     return in_flags(value) if isinstance(value, str) else value
 
 
-def json_of(facts: Facts, sections: Sequence[Section], pair: PairReport) -> dict[str, Any]:
-    """Return the whole report as one JSON value."""
-    from app.hardware.checks import summary, worst
-
+def json_of(facts: Facts, sections: Sections, pair: PairReport) -> dict[str, Any]:
+    """Return the findings as JSON."""
     return {
-        "version": __version__,
-        "state": worst(sections),
-        "summary": summary(sections)[0],
         "machine": asdict(facts.machine),
         "llama": {
             "build": asdict(facts.build) if facts.build is not None else None,
@@ -192,5 +196,7 @@ def json_of(facts: Facts, sections: Sequence[Section], pair: PairReport) -> dict
             for cause in pair.causes
         ],
         "terminal": asdict(facts.terminal),
-        "sections": [{"title": s.title, "lines": [asdict(check) for check in s.lines]} for s in sections],
+        "sections": [
+            {"title": title, "lines": [asdict(check) for check in checks]} for title, checks in sections.items()
+        ],
     }

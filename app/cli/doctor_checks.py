@@ -1,6 +1,7 @@
 """Checks of `tandem doctor`: the pair on this machine, the files of Tandem, and downloads."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
@@ -13,12 +14,12 @@ from app.core.errors import AppError, CatalogError, HubError, ModelFileError, Pa
 from app.core.paths import config_dir, conversations_file, states_dir
 from app.core.regular_file import is_gone, resolved
 from app.core.units import counted, gigabytes
-from app.hardware.checks import Check, Facts, Section
+from app.hardware.checks import Check, Facts
 from app.hardware.cpu import conditions
 from app.hardware.devices import fast_devices
 from app.llama.fitting.fit_pair import fitting_of
 from app.llama.fitting.machine_room import memory_rooms, with_remote
-from app.llama.fitting.pair_checks import Situation, cause_checks, memory_checks, model_checks, speed_check
+from app.llama.fitting.pair_checks import Situation
 from app.models.catalog import Catalog
 from app.models.compatibility import Remedy, remedy_text
 from app.models.compatibility import check_pair as check_models
@@ -27,10 +28,10 @@ from app.models.hub.cache import folder, unfinished
 from app.models.model_facts import read_facts
 from app.models.pair_summary import without_draft
 from app.settings.checking import in_one_line
-from app.settings.layers import Layer
 from app.worker.known_pairs import DEFAULT_PAIR, about_catalog, catalog, of_file, registry
 from app.worker.loading import asked_here, placed_here, query_servers, unless_damaged
 
+_SPEED = "speed and causes"
 _NOT_FITTED = (
     "fit is off: llama.cpp places the layers by itself, without an estimate. Places and sizes here are those of "
     "fit = auto."
@@ -38,11 +39,15 @@ _NOT_FITTED = (
 
 
 class PairReport(NamedTuple):
-    """The sections about a pair, what slows it down, and its facts as JSON."""
+    """The checks of a pair by the title of their section, and its facts as JSON."""
 
-    sections: list[Section]
-    causes: list[Check]
+    sections: dict[str, list[Check]]
     facts: dict[str, Any]
+
+    @property
+    def causes(self) -> list[Check]:
+        """What slows the pair down."""
+        return [check for check in self.sections.get(_SPEED, ()) if check.failed]
 
 
 def check_pair(given: Given, facts: Facts) -> PairReport:
@@ -66,41 +71,31 @@ def check_pair(given: Given, facts: Facts) -> PairReport:
             raise ModelFileError(check.problems[0], remedy_text(check.remedy, pair.target))
         loaded = placed_here(asked, lambda _: found.params)
     except AppError as error:
-        hint = (error.hint,) if error.hint else ()
-        trouble = Check("problem" if chosen else "warning", "trouble", error.message, hint)
+        trouble = Check.of("problem" if chosen else "warning", "trouble", error)
         return _report(name, title, why, [trouble], trouble=error.message, chosen=chosen)
-    offers = () if found.plan.fits else tuple(map(offer_line, found.offers(list(catalog().pairs.values()))))
     situation = Situation(
         found=found,
         threads=loaded.n_threads,
         cores=facts.machine.physical_cores,
         source=str(pair.target),
-        offers=offers,
+        offers=() if found.plan.fits else tuple(map(offer_line, found.offers(list(catalog().pairs.values())))),
         conditions=conditions(),
         measured=measured_of(loaded, benchmarked_speedups()),
     )
     notices = [notice for notice in found.params.notices if notice not in about_catalog(pair)]
     notices += [without_draft(PairError(problem)) for problem in check.problems]
-    notices += [_NOT_FITTED] if fast_devices(found.needs.rooms) and loader.settings["model.fit"] == "off" else []
-    return _of_situation(situation, name, title, why, notices, of_file(pair, loader.files))
-
-
-def _of_situation(
-    situation: Situation, name: str, title: str, why: str, notices: list[str], recommended: Layer
-) -> PairReport:
-    found, tuned = situation.found, " ".join(flags_of(situation.found.params.tuned))
-    checks = model_checks(situation)
+    notices += [_NOT_FITTED] if fast_devices(rooms) and loader.settings["model.fit"] == "off" else []
+    recommended, tuned = of_file(pair, loader.files), " ".join(flags_of(found.params.tuned))
+    checks = situation.place_checks()
     checks += [Check("ok", "placement", f"{tuned}, by tandem tune")] if tuned else []
     checks += [Check("warning", "note", notice) for notice in notices]
     if recommended:
-        text = f"{in_one_line(recommended)}, recommended by the model file"
-        checks.append(Check("ok", "sampling", text))
-    causes = cause_checks(situation)
+        checks.append(Check("ok", "sampling", f"{in_one_line(recommended)}, recommended by the model file"))
     report = _report(
         name,
         title,
         why,
-        [*checks, *memory_checks(situation)],
+        checks,
         models=[model.as_json() for model in situation.models],
         needs=[asdict(load) for load in found.plan.loads],
         measured=found.measured,
@@ -110,17 +105,19 @@ def _of_situation(
         notices=notices,
         tuned=tuned,
     )
-    speeds = [speed_check(situation.measured), *(causes or [Check("ok", "causes", "none found")])]
-    return PairReport([*report.sections, Section("speed and causes", tuple(speeds))], causes, report.facts)
+    report.sections[_SPEED] = situation.speed_checks()
+    if not report.causes:
+        report.sections[_SPEED].append(Check("ok", "causes", "none found"))
+    return report
 
 
 def _report(name: str, title: str, why: str, checks: Sequence[Check] = (), **facts: Any) -> PairReport:
     """Return a report with one section and the known facts."""
     shown = f"{name}: {title}" if title != name else name
-    section = Section("the pair", (Check("ok", "pair", f"{shown} ({why})"), *checks))
     unknown = {"models": [], "needs": [], "measured": False, "trouble": None, "offers": [], "target_source": ""}
     unknown |= {"chosen": True, "recommended": {}, "notices": [], "tuned": ""}
-    return PairReport([section], [], {"name": name, "title": title, "why": why, **unknown, **facts})
+    sections = {"the pair": [Check("ok", "pair", f"{shown} ({why})"), *checks]}
+    return PairReport(sections, {"name": name, "title": title, "why": why, **unknown, **facts})
 
 
 def _chosen_pair(given: Given) -> tuple[str, str, bool]:
@@ -140,7 +137,7 @@ def _chosen_pair(given: Given) -> tuple[str, str, bool]:
 # Files and downloads
 
 
-def own_files() -> Section:
+def own_files() -> list[Check]:
     """Check each of Tandem's files, whether it exists or not."""
     checks: list[Check] = []
     files = {"models.toml": _catalog, "pairs.toml": _pairs, "chats": _conversations, "caches": _states}
@@ -148,72 +145,66 @@ def own_files() -> Section:
         try:
             checks += check(label)
         except AppError as error:
-            checks.append(Check("problem", label, error.message, (error.hint,) if error.hint else ()))
-    return Section("files", tuple(checks))
+            checks.append(Check.of("problem", label, error))
+    return checks
 
 
-def _catalog(label: str) -> list[Check]:
-    file = config_dir() / "models.toml"
-    if is_gone(file):
-        return [Check("ok", label, "none of your own")]
-    return [Check("ok", label, f"{counted(len(Catalog(file).pairs), 'pair')} of your own in {file}")]
+def _catalog(label: str) -> Iterator[Check]:
+    file, text = config_dir() / "models.toml", "none of your own"
+    if not is_gone(file):
+        text = f"{counted(len(Catalog(file).pairs), 'pair')} of your own in {file}"
+    yield Check("ok", label, text)
 
 
-def _pairs(label: str) -> list[Check]:
-    found = registry().read()
-    here = [name for name, pair in found.pairs.items() if pair.is_here]
-    gone = [pair.gone for pair in found.pairs.values() if not pair.is_here]
-    checks = [Check("ok", label, f"set up: {', '.join(here)}")] if here else []
-    checks += [Check("warning", label, error.message, (error.hint,)) for error in gone]
-    return checks or [Check("ok", label, "no pair is set up yet")]
+def _pairs(label: str) -> Iterator[Check]:
+    found = registry().read().pairs
+    here = [name for name, pair in found.items() if pair.is_here]
+    if here or not found:
+        yield Check("ok", label, f"set up: {', '.join(here)}" if here else "no pair is set up yet")
+    for pair in found.values():
+        if not pair.is_here:
+            yield Check.of("warning", label, pair.gone)
 
 
-def _conversations(label: str) -> list[Check]:
+def _conversations(label: str) -> Iterator[Check]:
     n = check_file(conversations_file())
-    return [Check("ok", label, "none yet" if n is None else f"{n:,} in {conversations_file()}")]
+    yield Check("ok", label, "none yet" if n is None else f"{n:,} in {conversations_file()}")
 
 
-def _states(label: str) -> list[Check]:
-    files = state_files()
-    size = sum(status.st_size for status in files.values())
-    text = f"{gigabytes(size)} in {counted(len(files), 'file')} in {states_dir()}"
-    return [Check("ok", label, text)] if files else []
+def _states(label: str) -> Iterator[Check]:
+    if files := state_files():
+        size = sum(status.st_size for status in files.values())
+        yield Check("ok", label, f"{gigabytes(size)} in {counted(len(files), 'file')} in {states_dir()}")
 
 
-def hub_section() -> Section:
+def downloads() -> list[Check]:
     """Check downloads without network access."""
-    return Section("downloads", (_hub(), *_unfinished(), *_unused()))
+    return [_hub(), *_unfinished(), *_unused()]
 
 
 def _hub() -> Check:
     try:
         check_environment()
     except HubError as error:
-        return Check("warning", "hub", error.message, (error.hint,))
+        return Check.of("warning", "hub", error)
     if offline := offline_by():
         return Check("warning", "hub", f"{offline} disables downloads", ("Unset it to download a pair.",))
     named = named_by()
     return Check("untried", "hub", hub_address() + (f", by {named}" if named else ""))
 
 
-def _unfinished() -> list[Check]:
-    left = unfinished()
-    if not left:
-        return []
-    text = f"{gigabytes(sum(left.values()))} of {counted(len(left), 'file')} not complete in {folder()}"
-    hint = "Setting up the same pair resumes it. Otherwise delete it, by its pair or by hand:"
-    return [Check("warning", "begun", text, (hint, "  tandem pairs remove NAME"))]
+def _unfinished() -> Iterator[Check]:
+    if left := unfinished():
+        text = f"{gigabytes(sum(left.values()))} of {counted(len(left), 'file')} not complete in {folder()}"
+        hint = "Setting up the same pair resumes it. Otherwise delete it, by its pair or by hand:"
+        yield Check("warning", "begun", text, (hint, "  tandem pairs remove NAME"))
 
 
-def _unused() -> list[Check]:
-    try:
-        left = registry().read().unused
-    except CatalogError:
-        # The check of pairs.toml reports a broken file.
-        return []
-    if not left:
-        return []
-    # Two names may link to the same content.
-    n_bytes = sum({resolved(path): size for path, size in left.items()}.values())
-    text = f"{gigabytes(n_bytes)} downloaded, used by no pair"
-    return [Check("warning", "unused", text, ("Delete unused files:", "  tandem pairs remove --unused"))]
+def _unused() -> Iterator[Check]:
+    # The check of pairs.toml reports a broken file.
+    with suppress(CatalogError):
+        # Two names may link to the same content.
+        left = {resolved(path): size for path, size in registry().read().unused.items()}
+        if left:
+            text = f"{gigabytes(sum(left.values()))} downloaded, used by no pair"
+            yield Check("warning", "unused", text, ("Delete unused files:", "  tandem pairs remove --unused"))

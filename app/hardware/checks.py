@@ -48,17 +48,14 @@ class Check:
     problem: str | None = None
     slowdown: float | None = None
 
+    @classmethod
+    def of(cls, state: State, label: str, error: AppError) -> Check:
+        """Return the check of something that failed with an error."""
+        return cls(state, label, error.message, (error.hint,) if error.hint else ())
+
     @property
     def failed(self) -> bool:
         return self.state in ("warning", "problem")
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """Checks under a heading."""
-
-    title: str
-    lines: tuple[Check, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +76,7 @@ class Facts:
 
     Attributes:
         build: The installed build; None if it cannot be loaded, which `failure` explains.
+        environment: Checks of versions and folders.
         hidden: Environment variables that hide devices from llama.cpp, as NAME=VALUE.
     """
 
@@ -88,8 +86,7 @@ class Facts:
     failure: AppError | None
     advice: Advice | None
     terminal: Terminal
-    folders: tuple[Check, ...] = ()
-    versions: tuple[tuple[str, str], ...] = ()
+    environment: tuple[Check, ...] = ()
     hidden: tuple[str, ...] = ()
 
     @property
@@ -101,15 +98,15 @@ class Facts:
         return next((gpu for gpu in unused if _has_driver(gpu)), None)
 
 
-def worst(sections: Iterable[Section]) -> State:
+def worst(checks: Iterable[Check]) -> State:
     """Return the worst state of all checks."""
-    states = {check.state for section in sections for check in section.lines}
+    states = {check.state for check in checks}
     return "problem" if "problem" in states else "warning" if "warning" in states else "ok"
 
 
-def summary(sections: Iterable[Section]) -> list[str]:
+def summary(checks: Iterable[Check]) -> list[str]:
     """Return the most important problem as one line, and the command that fixes it."""
-    found = [check for section in sections for check in section.lines if check.failed]
+    found = [check for check in checks if check.failed]
     if not found:
         return ["No problems found."]
     first = min(found, key=lambda check: check.state != "problem")
@@ -118,29 +115,21 @@ def summary(sections: Iterable[Section]) -> list[str]:
     return [f"{n_found} {first.problem or first.text}", *commands[:1]]
 
 
-def machine_section(facts: Facts) -> Section:
+def machine_checks(facts: Facts) -> list[Check]:
     """Check CPU, RAM and GPUs."""
     machine = facts.machine
     checks = [_cpu(machine), _memory(machine), *(_gpu(gpu, facts) for gpu in machine.gpus)]
     if not machine.gpus:
         hint = ("WSL supports NVIDIA GPUs only. For others, run Tandem on Windows.",) if machine.wsl else ()
         checks.append(Check("ok", "GPU", "none found", hint))
-    checks += [Check("warning", "tool", trouble) for trouble in machine.troubles]
-    return Section("machine", tuple(checks))
+    return [*checks, *(Check("warning", "tool", trouble) for trouble in machine.troubles)]
 
 
-def llama_section(facts: Facts) -> Section:
+def llama_checks(facts: Facts) -> list[Check]:
     """Check the installed llama.cpp and list its devices."""
     checks = [_build(facts), *(_device(device) for device in facts.devices if device.kind != "accel")]
     hint = ("This variable limits the devices that llama.cpp sees.",)
-    checks += [Check("warning", "setting", name, hint) for name in facts.hidden]
-    return Section("llama.cpp", tuple(checks))
-
-
-def environment_section(facts: Facts) -> Section:
-    """List versions; check folders and the terminal."""
-    versions = (Check("ok", name, text) for name, text in facts.versions)
-    return Section("environment", (*versions, *facts.folders, _terminal(facts.terminal)))
+    return [*checks, *(Check("warning", "setting", name, hint) for name in facts.hidden)]
 
 
 def _cpu(machine: Machine) -> Check:
@@ -262,7 +251,8 @@ def _colors(env: Mapping[str, str], term: str, system: str) -> int:
     return 16 if term or system == "windows" else 0
 
 
-def _terminal(t: Terminal) -> Check:
+def terminal_check(t: Terminal) -> Check:
+    """Check that the terminal is large enough, and shows colors and UTF-8."""
     if not t.live:
         return Check("ok", "terminal", "output is not a terminal")
     colors = "16 million" if t.colors > 256 else t.colors or "no"

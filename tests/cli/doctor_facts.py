@@ -1,16 +1,16 @@
 """Scripted facts about other machines for `tandem doctor`."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from app.cli.doctor import render
 from app.hardware.builds import Advice
-from app.hardware.checks import Check, Facts, Section, Terminal, environment_section, llama_section, machine_section
+from app.hardware.checks import Check, Facts, Terminal, llama_checks, machine_checks, terminal_check
 from app.hardware.devices import BuildInfo, Device
 from app.hardware.gpus import Gpu
 from app.hardware.machine import Machine
 
 GIB = 1 << 30
-SECTIONS = (machine_section, llama_section, environment_section)
 
 CPU = Device("CPU", "cpu", "CPU", 20 * GIB, "AMD EPYC", 24 * GIB)
 CUDA0 = Device("CUDA0", "gpu", "CUDA", 20 * GIB, "NVIDIA GeForce RTX 4090", 24 * GIB)
@@ -34,8 +34,7 @@ FACTS = Facts(
     failure=None,
     advice=None,
     terminal=TERMINAL,
-    folders=(Check("ok", "cache", "/c, 107 GB free"),),
-    versions=(("tandem", "0.1.0"),),
+    environment=(Check("ok", "tandem", "0.1.0"), Check("ok", "cache", "/c, 107 GB free")),
 )
 
 
@@ -43,10 +42,19 @@ def with_gpu(gpu: Gpu = RTX, **changes: object) -> Facts:
     return replace(FACTS, machine=replace(FACTS.machine, gpus=(gpu,)), **changes)  # type: ignore[arg-type]
 
 
-def line(section: Section, label: str) -> Check:
-    (found,) = [check for check in section.lines if check.label == label]
+def line(checks: Iterable[Check], label: str) -> Check:
+    (found,) = [check for check in checks if check.label == label]
     return found
 
 
+def sections(facts: Facts) -> dict[str, list[Check]]:
+    environment = [*facts.environment, terminal_check(facts.terminal)]
+    return {"machine": machine_checks(facts), "llama.cpp": llama_checks(facts), "environment": environment}
+
+
+def checks(facts: Facts) -> list[Check]:
+    return [check for section in sections(facts).values() for check in section]
+
+
 def text(facts: Facts, columns: int = 120) -> str:
-    return "\n".join(render([section(facts) for section in SECTIONS], columns=columns, color=False))
+    return "\n".join(render(sections(facts), columns=columns, color=False))

@@ -59,7 +59,7 @@ def test_unreadable_catalog_is_reported(closed: Path) -> None:
 
 
 def test_doctor_reports_each_unreadable_file(closed: Path) -> None:
-    lines = {line.label: line for line in own_files().lines}
+    lines = {line.label: line for line in own_files()}
     assert {label: line.state for label, line in lines.items()} == dict.fromkeys(
         ("models.toml", "pairs.toml", "chats"), "problem"
     )

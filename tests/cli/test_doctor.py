@@ -12,17 +12,18 @@ from app.cli.command_line import parse_args
 from app.cli.doctor_checks import PairReport
 from app.core.errors import ModelLoadError
 from app.core.paths import config_dir
-from app.hardware.checks import Check, Facts, Section
+from app.hardware.checks import Check, Facts
 from tests.cli.doctor_facts import ADVICE, FACTS, TERMINAL, text, with_gpu
 
 SLOW = Check("warning", "quota", "The quota ran out.", ("  --threads 2",), slowdown=2.0)
-PAIR = PairReport([Section("the pair", ()), Section("speed and causes", ())], [SLOW], {"name": "big"})
+PAIR = PairReport({"the pair": [], "speed and causes": [SLOW]}, {"name": "big"})
+NO_PAIR = PairReport({}, {})
 BROKEN = replace(FACTS, build=None, devices=(), failure=ModelLoadError("Broken."))
 
 
-def run(monkeypatch: pytest.MonkeyPatch, facts: Facts, **args: Any) -> int:
+def run(monkeypatch: pytest.MonkeyPatch, facts: Facts, pair: PairReport = NO_PAIR, **args: Any) -> int:
     monkeypatch.setattr(doctor, "gather", lambda: facts)
-    monkeypatch.setattr(doctor_checks, "check_pair", lambda *_: PAIR)
+    monkeypatch.setattr(doctor_checks, "check_pair", lambda *_: pair)
     return doctor.doctor(**args)
 
 
@@ -48,10 +49,10 @@ def test_no_color_is_honored(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
 
 
 def test_json_has_every_section(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(monkeypatch, with_gpu(advice=ADVICE), as_json=True) == 0
+    assert run(monkeypatch, with_gpu(advice=ADVICE), PAIR, as_json=True) == 0
 
     said = json.loads(capsys.readouterr().out)
-    assert (said["state"], said["summary"]) == ("warning", "1 problem: your RTX 4090 is not used")
+    assert (said["state"], said["summary"]) == ("warning", "2 problems; the first: your RTX 4090 is not used")
     assert said["machine"]["gpus"][0]["name"] == "RTX 4090"
     assert said["llama"]["devices"][0]["name"] == "CPU"
     assert said["advice"]["command"] == "pip install cuda-build"
@@ -99,7 +100,7 @@ def test_gather_detects_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     assert facts.failure is None
     assert "CPU" in [device.name for device in facts.devices]
     assert "GGML_VK_VISIBLE_DEVICES=0" in facts.hidden
-    assert {check.label for check in facts.folders} >= {"models", "settings"}
+    assert {check.label for check in facts.environment} >= {"models", "settings"}
 
 
 def test_text_is_wrapped_and_commands_are_not() -> None:
@@ -112,6 +113,8 @@ def test_text_is_wrapped_and_commands_are_not() -> None:
 
 
 def test_control_characters_in_values_are_removed() -> None:
-    evil = replace(FACTS, versions=(("tandem", "\x1b]52;c;eA==\x07"),), hidden=("CUDA_VISIBLE_DEVICES=\x1b[2J",))
+    evil = replace(
+        FACTS, environment=(Check("ok", "tandem", "\x1b]52;c;eA==\x07"),), hidden=("CUDA_VISIBLE_DEVICES=\x1b[2J",)
+    )
 
     assert "\x1b" not in text(evil)

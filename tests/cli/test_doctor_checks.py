@@ -12,7 +12,7 @@ from app.core.paths import config_dir, conversations_file, pairs_file
 from app.engine.auto.cost_profile import CostProfile
 from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics
-from app.hardware.checks import Check, Facts, Section, worst
+from app.hardware.checks import Check, Facts, worst
 from app.hardware.devices import Device
 from app.hardware.fit import MAIN
 from app.hardware.rpc import RpcServer
@@ -48,7 +48,7 @@ def test_truncated_draft_is_a_warning_and_target_is_checked(folders: Path) -> No
     found = look(target=str(target), draft=str(draft))
 
     assert [model["role"] for model in found.facts["models"]] == ["target"]
-    note = line(found.sections[0], "note")
+    note = line(found.sections["the pair"], "note")
     assert (note.state, note.text.startswith(f"Running without this draft. {draft} is cut short")) == ("warning", True)
 
 
@@ -56,7 +56,7 @@ def test_truncated_draft_is_a_warning_and_target_is_checked(folders: Path) -> No
 def test_draft_layers_are_checked_against_the_target(folders: Path) -> None:
     target, block = write_model(folders / "t.gguf"), write_dflash(folders / "block.gguf")
 
-    note = line(look(target=str(target), draft=str(block)).sections[0], "note")
+    note = line(look(target=str(target), draft=str(block)).sections["the pair"], "note")
     assert note.text.startswith("Running without this draft. block cannot be used as a draft: it was made for another")
 
     found = look(target=str(block))
@@ -68,7 +68,9 @@ def test_draft_layers_are_checked_against_the_target(folders: Path) -> None:
 def test_recommended_sampling_is_read_from_target_file(folders: Path) -> None:
     found = look(target=str(write_model(folders / "m.gguf", general__sampling__temp=0.6)))
 
-    assert line(found.sections[0], "sampling") == Check("ok", "sampling", "temp 0.6, recommended by the model file")
+    assert line(found.sections["the pair"], "sampling") == Check(
+        "ok", "sampling", "temp 0.6, recommended by the model file"
+    )
     assert (found.facts["recommended"], found.facts["offers"]) == ({"sampling.temp": 0.6}, ())
 
 
@@ -82,7 +84,7 @@ def test_default_without_pairs_is_the_demo(demo_target: Path) -> None:
     assert (found.facts["name"], found.facts["trouble"]) == ("demo", None)
     assert "no pair is set up yet: tandem setup" in found.facts["why"]
     assert found.facts["models"][0]["device"] == MAIN
-    assert line(found.sections[1], "measured").hint == ("  ⟨tune⟩",)
+    assert line(found.sections["speed and causes"], "measured").hint == ("  ⟨tune⟩",)
     assert {cause.label for cause in found.causes} <= {"load", "clock", "quota"}
 
 
@@ -97,7 +99,7 @@ def test_stored_measurements_are_read(demo_target: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("app.llama.stored_measurements.load_statistics", load)
     found = look(target=str(demo_target))
 
-    assert line(found.sections[1], "measured").text.startswith("1000 tok/s without drafts")
+    assert line(found.sections["speed and causes"], "measured").text.startswith("1000 tok/s without drafts")
     assert [file.suffix for file in asked] == [".json"]
 
 
@@ -109,16 +111,16 @@ def test_fit_off_is_noted_with_a_gpu(
 ) -> None:
     target = write_model(folders / "t.gguf")
     monkeypatch.setattr(doctor_checks, "memory_rooms", lambda _: ROOMS if card else ROOMS[1:])
-    section = look(target=str(target), fit=fit).sections[0]
+    section = look(target=str(target), fit=fit).sections["the pair"]
 
-    notes = [one.text for one in section.lines if one.label == "note"]
+    notes = [one.text for one in section if one.label == "note"]
     assert any(note.startswith("fit is off: llama.cpp places the layers by itself") for note in notes) == is_said
 
 
 def test_missing_named_file_is_a_problem(folders: Path) -> None:
     found = look(target=str(folders / "none.gguf"))
 
-    assert line(found.sections[0], "trouble").state == "problem"
+    assert line(found.sections["the pair"], "trouble").state == "problem"
 
 
 def test_pairs_without_a_default_are_reported(folders: Path) -> None:
@@ -137,7 +139,7 @@ def test_pairs_without_a_default_are_reported(folders: Path) -> None:
 def test_missing_demo_package_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.llama.demo.PACKAGE", "no_such_package")
 
-    (section,) = look().sections
+    (section,) = look().sections.values()
 
     assert line(section, "trouble").state == "warning"
     assert "pip install" in line(section, "trouble").hint[0]
@@ -154,7 +156,7 @@ def test_missing_files_of_a_pair_are_reported(folders: Path) -> None:
     set_up(folders).unlink()
 
     found = look()
-    trouble = line(found.sections[0], "trouble")
+    trouble = line(found.sections["the pair"], "trouble")
     assert (found.facts["name"], trouble.state) == ("mine", "problem")
     assert "⟨setup=mine⟩" in trouble.hint[0]
     gone = line(own_files(), "pairs.toml")
@@ -165,18 +167,18 @@ def test_missing_files_of_a_pair_are_reported(folders: Path) -> None:
 def test_invalid_model_file_is_reported(folders: Path) -> None:
     set_up(folders)
 
-    assert "cut short" in line(look().sections[0], "trouble").text
+    assert "cut short" in line(look().sections["the pair"], "trouble").text
 
 
 def test_broken_library_is_reported_once() -> None:
     found = look(replace(FACTS, build=None, devices=(), failure=ModelLoadError("Broken.")))
 
     assert "see llama.cpp above" in found.facts["why"]
-    assert worst(found.sections) == "ok"
+    assert worst(found.sections["the pair"]) == "ok"
 
 
 def test_unknown_device_is_reported(demo_target: Path) -> None:
-    assert "no device CUDA7" in line(look(device=("CUDA7",)).sections[0], "trouble").text
+    assert "no device CUDA7" in line(look(device=("CUDA7",)).sections["the pair"], "trouble").text
 
 
 @pytest.mark.native
@@ -194,14 +196,14 @@ def test_rpc_devices_hold_the_target_and_draft_stays_local(
 def test_invalid_rpc_server_is_reported(demo_target: Path) -> None:
     found = check_pair({"rpc": ("not a server URL",)}, FACTS)
 
-    assert "must be a host and a port" in line(found.sections[0], "trouble").text
+    assert "must be a host and a port" in line(found.sections["the pair"], "trouble").text
 
 
 # The files that Tandem keeps
 
 
-def states(section: Section) -> dict[str, str]:
-    return {line.label: line.state for line in section.lines}
+def states(section: list[Check]) -> dict[str, str]:
+    return {line.label: line.state for line in section}
 
 
 @pytest.fixture
@@ -225,7 +227,7 @@ def test_broken_files_have_a_fix() -> None:
     section = own_files()
 
     assert set(states(section).values()) == {"problem"}
-    assert all(found.hint for found in section.lines)
+    assert all(found.hint for found in section)
     assert "targett" in line(section, "models.toml").text
     assert "Move it away" in line(section, "pairs.toml").hint[0]
     assert "damaged" in line(section, "chats").text

@@ -85,7 +85,7 @@ def test_the_fastest_placement_is_kept_and_used(tune: Tune, monkeypatch: pytest.
         f"Placement by ⟨tune⟩: {in_fixes(params.tuned)}."
     ]
     report = check_pair({}, replace(FACTS, devices=(CARD, CPU)))
-    (line,) = [check.text for check in report.sections[0].lines if check.label == "placement"]
+    (line,) = [check.text for check in report.sections["the pair"] if check.label == "placement"]
     assert line == f"{' '.join(flags_of(params.tuned))}, by tandem tune"
     assert measured_params(read_pair({"gpu_layers": 3, "draft_device": ("cpu",)})).tuned == {}
 

@@ -12,24 +12,20 @@ from app.hardware.checks import (
     Check,
     Facts,
     Terminal,
-    environment_section,
     folder_check,
-    llama_section,
-    machine_section,
+    llama_checks,
+    machine_checks,
     summary,
     terminal,
+    terminal_check,
     worst,
 )
 from app.hardware.devices import Device
 from app.hardware.gpus import Gpu
-from tests.cli.doctor_facts import ADVICE, CPU, CUDA0, FACTS, GIB, RTX, SECTIONS, TERMINAL, fake_build, line, with_gpu
+from tests.cli.doctor_facts import ADVICE, CPU, CUDA0, FACTS, GIB, RTX, TERMINAL, checks, fake_build, line, with_gpu
 
 IRIS = Gpu("intel", "Iris", None, None, "i915", None, integrated=True)
 COMMANDS = ("It lacks CUDA.", "Install the toolkit.", "  pip install cuda-build", "Or build it:", "  pip build")
-
-
-def checks(facts: Facts) -> list[Check]:
-    return [check for section in SECTIONS for check in section(facts).lines]
 
 
 def on(**changes: Any) -> Facts:
@@ -37,11 +33,11 @@ def on(**changes: Any) -> Facts:
 
 
 def told(facts: Facts) -> list[str]:
-    return summary([section(facts) for section in SECTIONS])
+    return summary(checks(facts))
 
 
 def test_the_summary_names_the_worst_problem_first() -> None:
-    full = with_gpu(folders=(Check("problem", "cache", "/c", problem="the disk of /c is full"),))
+    full = with_gpu(environment=(Check("problem", "cache", "/c", problem="the disk of /c is full"),))
 
     assert told(full) == ["2 problems; the first: the disk of /c is full"]
 
@@ -50,9 +46,9 @@ def test_a_used_gpu_is_ok() -> None:
     software = Device("Vulkan0", "software", "Vulkan", 0, "llvmpipe (LLVM 15.0.6)", 0)
     facts = with_gpu(devices=(CPU, CUDA0, software), build=fake_build(("CUDA", "CPU")))
 
-    assert worst([machine_section(facts)]) == "ok"
-    assert line(machine_section(facts), "GPU").text.endswith(": used by llama.cpp")
-    devices = [check.text for check in llama_section(facts).lines if check.label == "device"]
+    assert worst(machine_checks(facts)) == "ok"
+    assert line(machine_checks(facts), "GPU").text.endswith(": used by llama.cpp")
+    devices = [check.text for check in llama_checks(facts) if check.label == "device"]
     assert devices[1:] == [
         "CUDA0, NVIDIA GeForce RTX 4090, 20 GB of 24 GB free",
         "Vulkan0, llvmpipe (LLVM 15.0.6), a software renderer on the CPU: used only if named",
@@ -88,8 +84,8 @@ def test_a_problem_and_its_sentence(facts: Facts, label: str, state: str, proble
 
 def test_a_library_that_does_not_load_is_a_problem() -> None:
     broken = replace(FACTS, build=None, devices=(), failure=ModelLoadError("It is broken.", "Fix it."))
-    assert line(llama_section(broken), "build") == Check("problem", "build", "It is broken.", ("Fix it.",))
-    assert line(llama_section(replace(broken, advice=ADVICE)), "build").hint == COMMANDS
+    assert line(llama_checks(broken), "build") == Check("problem", "build", "It is broken.", ("Fix it.",))
+    assert line(llama_checks(replace(broken, advice=ADVICE)), "build").hint == COMMANDS
 
 
 def test_what_the_library_reports_hidden_devices_and_silent_tools_are_warnings() -> None:
@@ -160,6 +156,6 @@ def test_unicode_needs_an_encoding_and_a_terminal(encoding: str, term: str, expe
     ],
 )
 def test_a_poor_terminal_is_a_warning(poor: Terminal, problem: str) -> None:
-    found = line(environment_section(replace(FACTS, terminal=poor)), "terminal")
+    found = terminal_check(poor)
 
     assert (found.state, found.problem or "") == ("warning" if problem else "ok", problem)

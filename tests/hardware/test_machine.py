@@ -10,7 +10,7 @@ import pytest
 
 from app.hardware import system as real
 from app.hardware.builds import advice
-from app.hardware.checks import Facts, llama_section, machine_section, terminal
+from app.hardware.checks import Facts, llama_checks, machine_checks, terminal
 from app.hardware.devices import Device
 from app.hardware.installation import Installation
 from app.hardware.machine import detect
@@ -176,7 +176,7 @@ def test_a_machine_and_its_advice(file: Path) -> None:
     given = tomllib.loads(file.read_text(encoding="utf-8"))
     expected = given["expected"]
     facts = facts_of(given)
-    checks = machine_section(facts).lines
+    checks = machine_checks(facts)
 
     assert facts.machine.troubles == ()
     assert [[x.state, x.text] for x in checks if x.label == "GPU"] == expected["gpus"]
@@ -186,5 +186,5 @@ def test_a_machine_and_its_advice(file: Path) -> None:
     found = facts.advice
     told = (found.backend, found.command, found.other or "", [*found.notes]) if found is not None else ("", "", "", [])
     assert told == (expected["backend"], expected["command"], expected["other"], expected["notes"])
-    hints = [hint for check in (*checks, *llama_section(facts).lines) for hint in check.hint]
+    hints = [hint for check in (*checks, *llama_checks(facts)) for hint in check.hint]
     assert hints.count(f"  {expected['command']}") == (1 if expected["command"] else 0)

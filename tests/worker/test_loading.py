@@ -69,7 +69,7 @@ def test_measurements_are_found_by_chat_doctor_and_list(
 
     report = check_pair(args, replace(FACTS, devices=(*CARDS, CPU)))
     assert report.facts["trouble"] is None
-    assert "acceptance 75%" in report.sections[1].lines[0].text
+    assert "acceptance 75%" in report.sections["speed and causes"][0].text
     registry().add(files)
     assert set(measured_pairs.seen_here()) == {"mine"}
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from app.core.fixes import fix
-from app.core.units import memory_size
+from app.core.units import counted, memory_size
 from app.engine.auto.rule import drafter_off
 from app.engine.drafting_report import sentence, times
 from app.engine.sources import Source
@@ -46,24 +47,22 @@ class PlacedModel(NamedTuple):
 
     @property
     def n_offloaded(self) -> int:
-        if self.placed.on_cpu:
-            return 0
-        return self.n_layers if self.placed.n_gpu_layers == ALL_LAYERS else min(self.placed.n_gpu_layers, self.n_layers)
+        n = 0 if self.placed.on_cpu else self.placed.n_gpu_layers
+        return self.n_layers if n == ALL_LAYERS else min(n, self.n_layers)
 
     @property
     def device(self) -> str:
-        return ", ".join(self.placed.devices) if self.n_offloaded else MAIN
+        return MAIN if self.placed.on_cpu else ", ".join(self.placed.devices)
 
     @property
     def text(self) -> str:
         """Return placement and memory in one line."""
+        need, left = self.memory, self.n_layers - self.n_offloaded
         where = f"all {self.n_layers} layers on {self.device if self.n_offloaded else 'the CPU'}"
-        if 0 < self.n_offloaded < self.n_layers:
-            left = self.n_layers - self.n_offloaded
+        if 0 < left < self.n_layers:
             where = f"{self.n_offloaded} of {self.n_layers} layers on {self.device}, {left} on the CPU"
         if self.placed.cpu_experts:
-            where += f", {experts_in_ram(self.placed.cpu_experts, self.memory.n_layers)}"
-        need = self.memory
+            where += f", {experts_in_ram(self.placed.cpu_experts, need.n_layers)}"
         projector = f", projector {memory_size(need.projector)}" if need.projector else ""
         return (
             f"{need.name}, {where}: weights {memory_size(need.weights)}, KV cache {memory_size(need.context)} "
@@ -131,24 +130,29 @@ class Situation:
         """Return the command that searches for another draft."""
         return f"  {fix('pairs.find', self.source)}"
 
+    def place_checks(self) -> list[Check]:
+        """Return the place of each model and the memory of each device."""
+        return [*_models(self), *_memory(self)]
 
-def model_checks(s: Situation) -> list[Check]:
-    """List target and draft with their placement and memory."""
-    return [Check("ok", model.role, model.text) for model in s.models]
+    def speed_checks(self) -> list[Check]:
+        """Return the measured speed and what slows the pair down, usually the most expensive cause first."""
+        return [speed_check(self.measured), *(cause for find in _CAUSES for cause in find(self))]
 
 
-def memory_checks(s: Situation) -> list[Check]:
-    """Check whether the pair fits on each device."""
-    checks = []
+def _models(s: Situation) -> Iterator[Check]:
+    for model in s.models:
+        yield Check("ok", model.role, model.text)
+
+
+def _memory(s: Situation) -> Iterator[Check]:
+    source = "by llama.cpp" if s.found.measured else "from the headers"
     for load in s.found.plan.loads:
         label = "RAM" if load.device == MAIN else load.device
-        source = "by llama.cpp" if s.found.measured else "from the headers"
         needed, room = memory_size(load.need_bytes), memory_size(load.room_bytes)
         text = f"{needed} needed (estimated {source}), {room} free for models"
         problem = f"the pair needs {needed} of {label} ({room} free)"
         hint = ("It does not fit. Choose one:", *s.offers)
-        checks.append(Check("problem", label, text, hint, problem) if load.lacking else Check("ok", label, text))
-    return checks
+        yield Check("problem", label, text, hint, problem) if load.lacking else Check("ok", label, text)
 
 
 def speed_check(m: Measured | None) -> Check:
@@ -162,11 +166,6 @@ def speed_check(m: Measured | None) -> Check:
     return Check("ok", "measured", ", ".join(parts))
 
 
-def cause_checks(s: Situation) -> list[Check]:
-    """Return what slows the pair down, usually most expensive cause first."""
-    return [check for find in _CAUSES if (check := find(s)) is not None]
-
-
 def _cause(label: str, text: str, *hint: str, slowdown: float | None = None) -> Check:
     """Return a warning; a slowdown measured on this machine is part of its text."""
     if slowdown is not None:
@@ -177,98 +176,88 @@ def _cause(label: str, text: str, *hint: str, slowdown: float | None = None) -> 
 # Placement
 
 
-def _too_little_memory(s: Situation) -> Check | None:
-    load = next((load for load in s.found.plan.loads if load.need_bytes > load.free_bytes), None)
-    if load is None:
-        return None
-    where = "RAM" if load.device == MAIN else load.device
-    text = (
-        f"It needs {memory_size(load.need_bytes)} of {where} ({memory_size(load.free_bytes)} free). The rest "
-        "is read again for every token, usually many times slower."
-    )
-    return _cause("memory", text, *(s.offers or ("  ⟨setup⟩",)))
+def _too_little_memory(s: Situation) -> Iterator[Check]:
+    for load in [load for load in s.found.plan.loads if load.need_bytes > load.free_bytes][:1]:
+        where = "RAM" if load.device == MAIN else load.device
+        text = (
+            f"It needs {memory_size(load.need_bytes)} of {where} ({memory_size(load.free_bytes)} free). The rest "
+            "is read again for every token, usually many times slower."
+        )
+        yield _cause("memory", text, *(s.offers or ("  ⟨setup⟩",)))
 
 
-def _target_on_cpu(s: Situation) -> Check | None:
+def _target_on_cpu(s: Situation) -> Iterator[Check]:
     gpus = fast_devices(s.found.needs.rooms)
-    if not gpus or s.target.n_offloaded:
-        return None
-    gpu = gpus[0].name
-    text = f"All layers are on the CPU although {gpu} is available, which is usually several times faster."
-    return _cause("target", text, f"  {fix('model.device', gpu)}")
+    if gpus and not s.target.n_offloaded:
+        gpu = gpus[0].name
+        text = f"All layers are on the CPU although {gpu} is available, which is usually several times faster."
+        yield _cause("target", text, f"  {fix('model.device', gpu)}")
 
 
-def _target_in_part(s: Situation) -> Check | None:
+def _target_in_part(s: Situation) -> Iterator[Check]:
     left = s.target.n_layers - s.target.n_offloaded
-    if not 0 < left < s.target.n_layers:
-        return None
-    text = (
-        f"{left} of {s.target.n_layers} layers of the target are on the CPU, and every token waits for them. Drafting "
-        "usually gives no speedup then."
-    )
-    return _cause("layers", text, "Make all of them fit:", "  ⟨model.gpu_layers=auto⟩ ⟨model.ctx=4096⟩", "  ⟨setup⟩")
+    if 0 < left < s.target.n_layers:
+        text = (
+            f"{left} of {s.target.n_layers} layers of the target are on the CPU, and every token waits for them. "
+            "Drafting usually gives no speedup then."
+        )
+        yield _cause("layers", text, "Make all of them fit:", "  ⟨model.gpu_layers=auto⟩ ⟨model.ctx=4096⟩", "  ⟨setup⟩")
 
 
-def _draft_on_cpu(s: Situation) -> Check | None:
+def _draft_on_cpu(s: Situation) -> Iterator[Check]:
     target, draft = s.target, s.draft
-    if draft is None or not target.n_offloaded or draft.n_offloaded == draft.n_layers:
-        return None
     # Over a network, a drafted token would take longer than it saves.
-    if target.device.startswith("RPC"):
-        return None
-    where = "partly on the CPU" if draft.n_offloaded else "on the CPU"
-    text = f"The draft is {where}, the target on {target.device}. The draft is usually fastest whole on the GPU."
-    if s.measured is not None and s.measured.draft_ns:
-        text += f" A drafted token takes {s.measured.draft_cost:.2f}× the time of a token without draft here."
-    return _cause("draft", text, f"  {fix('draft.device', target.placed.devices[0])}")
+    is_here = target.n_offloaded and not target.device.startswith("RPC")
+    if is_here and draft is not None and draft.n_offloaded < draft.n_layers:
+        where = "partly on the CPU" if draft.n_offloaded else "on the CPU"
+        text = f"The draft is {where}, the target on {target.device}. The draft is usually fastest whole on the GPU."
+        if s.measured is not None and s.measured.draft_ns:
+            text += f" A drafted token takes {s.measured.draft_cost:.2f}× the time of a token without draft here."
+        yield _cause("draft", text, f"  {fix('draft.device', target.placed.devices[0])}")
 
 
 # CPU
 
 
-def _threads(s: Situation) -> Check | None:
-    quota = s.conditions.quota
-    allowed = s.conditions.usable if quota is None else min(s.conditions.usable, max(1, int(quota)))
+def _threads(s: Situation) -> Iterator[Check]:
+    quota, usable = s.conditions.quota, s.conditions.usable
+    allowed = usable if quota is None else min(usable, max(1, int(quota)))
     most = min(allowed, s.cores)
-    if not s.uses_cpu or s.threads <= most:
-        return None
-    text = (
-        f"{s.threads} threads share {s.cores} cores and {allowed} CPU{'s' * (allowed != 1)} that this process may "
-        "use; they usually wait for each other."
-    )
-    return _cause("threads", text, f"  {fix('model.threads', most)}")
+    if s.uses_cpu and s.threads > most:
+        shared = f"{s.cores} cores and {counted(allowed, 'CPU')} that this process may use"
+        text = f"{s.threads} threads share {shared}; they usually wait for each other."
+        yield _cause("threads", text, f"  {fix('model.threads', most)}")
 
 
-def _throttled(s: Situation) -> Check | None:
-    share, quota = s.conditions.throttled, s.conditions.quota
-    if not s.uses_cpu or share is None or quota is None or share < _NOTICEABLE_THROTTLED_SHARE:
-        return None
-    text = f"The container's quota of {quota:g} CPUs ran out in {share:.0%} of its time slices."
-    threads = f"  {fix('model.threads', max(1, min(s.threads, int(quota))))}"
-    more = "Give the container more CPU time, or use fewer threads:"
-    return _cause("quota", text, more, threads, slowdown=1 / max(0.1, 1 - share))
+def _throttled(s: Situation) -> Iterator[Check]:
+    share, quota = s.conditions.throttled or 0.0, s.conditions.quota
+    if s.uses_cpu and quota is not None and share >= _NOTICEABLE_THROTTLED_SHARE:
+        text = f"The container's quota of {quota:g} CPUs ran out in {share:.0%} of its time slices."
+        threads = f"  {fix('model.threads', max(1, min(s.threads, int(quota))))}"
+        more = "Give the container more CPU time, or use fewer threads:"
+        yield _cause("quota", text, more, threads, slowdown=1 / max(0.1, 1 - share))
 
 
-def _busy(s: Situation) -> Check | None:
+def _busy(s: Situation) -> Iterator[Check]:
     text = busy_text("Other programs use", s.conditions.others or 0.0, s.conditions.usable)
-    return _cause("load", f"{text}.", "Close other programs.") if s.uses_cpu and text else None
+    if s.uses_cpu and text:
+        yield _cause("load", f"{text}.", "Close other programs.")
 
 
-def _capped(s: Situation) -> Check | None:
+def _capped(s: Situation) -> Iterator[Check]:
     cap = s.conditions.clock_cap
-    if not s.uses_cpu or cap is None or cap > _CAPPED_CLOCK_SHARE:
-        return None
-    text = f"The CPU clock is limited to {cap:.0%} of its maximum, by power saving or heat."
-    return _cause("clock", text, "Choose the performance power profile; on battery, plug it in.")
+    if s.uses_cpu and cap is not None and cap <= _CAPPED_CLOCK_SHARE:
+        text = f"The CPU clock is limited to {cap:.0%} of its maximum, by power saving or heat."
+        yield _cause("clock", text, "Choose the performance power profile; on battery, plug it in.")
 
 
 # Measurements
 
 
-def _draft_cost(s: Situation) -> Check | None:
+def _draft_cost(s: Situation) -> Iterator[Check]:
     m = s.measured
     if m is None or m.drafter is None or not m.draft_ns or len(m.costs.profile.batch_ns) < 2:
-        return None
+        return
     usual = m.best_speedup(_GOOD_ACCEPTANCE, _GOOD_DRAFT_COST * m.plain_ns)
     real = m.best_speedup(_GOOD_ACCEPTANCE, m.draft_ns)
     if m.drafter is Source.MODEL and usual >= _WORTH_CHANGING * real:
@@ -276,28 +265,24 @@ def _draft_cost(s: Situation) -> Check | None:
             f"A drafted token takes {m.draft_cost:.2f}× the time of a token without draft; with a small draft model it "
             f"takes {_GOOD_DRAFT_COST:.2f}×."
         )
-        return _cause("draft size", text, "Look for a smaller draft:", s.find_command, slowdown=usual / real)
-    reason = drafter_off(m.costs, m.drafter)
-    if not reason or (m.speedup is not None and m.speedup.helps):
-        return None
-    text = f"{sentence(reason)} A batch of 2 tokens takes {m.batch_ns(2) / m.plain_ns:.2f}× the time of one."
-    fix = "N-gram drafting stays on. More cores, a GPU, or a target with more bits (BF16, Q8_0) helps."
-    return _cause("draft off", text, fix)
+        yield _cause("draft size", text, "Look for a smaller draft:", s.find_command, slowdown=usual / real)
+    elif (reason := drafter_off(m.costs, m.drafter)) and not (m.speedup is not None and m.speedup.helps):
+        text = f"{sentence(reason)} A batch of 2 tokens takes {m.batch_ns(2) / m.plain_ns:.2f}× the time of one."
+        fix = "N-gram drafting stays on. More cores, a GPU, or a target with more bits (BF16, Q8_0) helps."
+        yield _cause("draft off", text, fix)
 
 
-def _rejected(s: Situation) -> Check | None:
+def _rejected(s: Situation) -> Iterator[Check]:
     m = s.measured
     if m is None or m.acceptance is None or m.acceptance >= _LOW_ACCEPTANCE or len(m.costs.profile.batch_ns) < 2:
-        return None
+        return
     now, usual = m.best_speedup(m.acceptance, m.draft_ns), m.best_speedup(_GOOD_ACCEPTANCE, m.draft_ns)
-    if usual < _NOTICEABLE_FACTOR * now:
-        # In this case a better draft would gain nothing either.
-        return None
-    text = (
-        f"Measured acceptance is {m.acceptance:.0%}; {_GOOD_ACCEPTANCE:.0%} is usual for code in a well-matched pair."
-    )
-    fix = "Take a draft of the same family, or a temperature nearer to 0:"
-    return _cause("acceptance", text, fix, s.find_command, slowdown=usual / now)
+    # Where the factor is small, a better draft would gain nothing either.
+    if usual >= _NOTICEABLE_FACTOR * now:
+        measured, usually = f"Measured acceptance is {m.acceptance:.0%}", f"{_GOOD_ACCEPTANCE:.0%} is usual"
+        text = f"{measured}; {usually} for code in a well-matched pair."
+        fix = "Take a draft of the same family, or a temperature nearer to 0:"
+        yield _cause("acceptance", text, fix, s.find_command, slowdown=usual / now)
 
 
 _CAUSES = (

@@ -18,7 +18,7 @@ from app.hardware.devices import Device
 from app.hardware.fit import MAIN, PairNeeds
 from app.hardware.measured import Measured
 from app.llama.fitting.fit_pair import Fitting
-from app.llama.fitting.pair_checks import Situation, cause_checks, memory_checks, model_checks, speed_check
+from app.llama.fitting.pair_checks import Situation
 from app.models.memory_estimate import ModelMemory
 from app.settings.model_params import DRAFT_ANYWHERE, ModelParams
 from tests.llama.params import pair_params
@@ -59,33 +59,39 @@ def on_cpu(**changes: Any) -> Situation:
     return replace(ON_CPU, conditions=replace(ON_CPU.conditions, **changes))
 
 
+def causes_of(situation: Situation) -> list[Check]:
+    measured, *causes = situation.speed_checks()
+    assert measured.label == "measured"
+    return causes
+
+
 def only(situation: Situation) -> Check:
-    (cause,) = cause_checks(situation)
+    (cause,) = causes_of(situation)
     return cause
 
 
 def test_models_are_listed_with_their_place_and_memory() -> None:
-    target, draft = model_checks(GOOD)
+    target, draft, *_ = GOOD.place_checks()
     assert target.text == (
         "Big, all 29 layers on CUDA0: weights 3.7 GB, KV cache 0.9 GB (8,192 tokens, f16), buffers 0.1 GB"
     )
     assert draft.text.startswith("Small, all 25 layers on CUDA0: ")
 
-    target, draft = model_checks(placed(n_gpu_layers=20, draft=ModelParams(devices=(MAIN,))))
+    target, draft, *_ = placed(n_gpu_layers=20, draft=ModelParams(devices=(MAIN,))).place_checks()
     assert target.text.startswith("Big, 20 of 29 layers on CUDA0, 9 on the CPU: ")
     assert draft.text.startswith("Small, all 25 layers on the CPU: ")
     assert placed(n_gpu_layers=99).target.n_offloaded == 29
 
 
 def test_the_memory_of_each_device_is_listed() -> None:
-    gpu, ram = memory_checks(GOOD)
+    _, _, gpu, ram = GOOD.place_checks()
     assert gpu == Check("ok", "CUDA0", "5.4 GB needed (estimated by llama.cpp), 21.6 GB free for models")
     assert ram.label == "RAM"
 
 
 def test_a_pair_that_does_not_fit_is_a_problem_with_offers() -> None:
     found = planned(replace(GPU, free_bytes=5 * GB), RAM, measured=False)
-    gpu, _ = memory_checks(replace(GOOD, found=found, offers=("--ctx 4096: shorter",)))
+    _, _, gpu, _ = replace(GOOD, found=found, offers=("--ctx 4096: shorter",)).place_checks()
 
     assert (gpu.state, gpu.hint[1]) == ("problem", "--ctx 4096: shorter")
     assert gpu.problem == "the pair needs 5.4 GB of CUDA0 (3.9 GB free)"
@@ -94,7 +100,7 @@ def test_a_pair_that_does_not_fit_is_a_problem_with_offers() -> None:
 
 @pytest.mark.parametrize("situation", [GOOD, ON_CPU, replace(GOOD, measured=None)])
 def test_a_good_pair_has_no_cause(situation: Situation) -> None:
-    assert cause_checks(situation) == []
+    assert causes_of(situation) == []
 
 
 @pytest.mark.parametrize(
@@ -121,14 +127,14 @@ def test_each_cause_alone_with_its_fix(situation: Situation, label: str, fix: st
 def test_lacking_memory_comes_first() -> None:
     short = replace(ON_CPU, found=planned(replace(RAM, free_bytes=5 * GB)), offers=("--ctx 4096: shorter",), threads=12)
 
-    assert [cause.label for cause in cause_checks(short)] == ["memory", "threads"]
-    assert cause_checks(short)[0].hint == ("--ctx 4096: shorter",)
+    assert [cause.label for cause in causes_of(short)] == ["memory", "threads"]
+    assert causes_of(short)[0].hint == ("--ctx 4096: shorter",)
 
 
 def test_a_remote_target_leaves_the_draft_here() -> None:
     remote = planned(replace(GPU, name="RPC0"), RAM, draft=ModelParams(devices=(MAIN,)))
 
-    assert cause_checks(replace(GOOD, found=remote)) == []
+    assert causes_of(replace(GOOD, found=remote)) == []
 
 
 def test_the_slowdown_of_a_quota_is_measured() -> None:
@@ -156,7 +162,7 @@ def test_a_draft_that_is_rejected() -> None:
     assert cause.slowdown is not None
     assert cause.slowdown > 1.5
 
-    assert cause_checks(replace(GOOD, measured=replace(MEASURED, acceptance=None))) == []
+    assert causes_of(replace(GOOD, measured=replace(MEASURED, acceptance=None))) == []
     too_big = costing(draft_ns=20e6).measured
     assert too_big is not None
     assert only(replace(GOOD, measured=replace(too_big, acceptance=0.2))).label == "draft size"
@@ -175,7 +181,7 @@ def test_a_draft_model_that_is_off_at_these_costs() -> None:
 def test_a_draft_on_the_cpu_has_its_measured_cost() -> None:
     assert (
         "A drafted token takes 0.80×"
-        in cause_checks(placed(costing(draft_ns=8e6), draft=ModelParams(devices=(MAIN,))))[0].text
+        in causes_of(placed(costing(draft_ns=8e6), draft=ModelParams(devices=(MAIN,))))[0].text
     )
 
 
@@ -190,4 +196,4 @@ def test_figures_come_from_pair_statistics() -> None:
     memory.model.observe([(0.9, 0, True), (0.3, 0, False)] * 50)
     assert of_memory(memory).acceptance == pytest.approx(0.5, abs=0.02)
     assert of_memory(memory, None).draft_ns == 0
-    assert speed_check(None).hint == ("  ⟨tune⟩",)
+    assert replace(GOOD, measured=None).speed_checks()[0].hint == ("  ⟨tune⟩",)

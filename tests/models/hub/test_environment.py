@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.doctor_checks import hub_section
+from app.cli.doctor_checks import downloads
 from app.core.errors import HubError
 from app.models.hub import ADDRESS, USUAL, check_environment, check_named, prepare_environment
 from app.models.hub.cache import locked_content
@@ -39,7 +39,7 @@ def test_an_invalid_address_is_reported_and_no_one_is_asked(address: str, monkey
 
     with pytest.raises(HubError, match="HF_ENDPOINT is not a server address") as caught:
         repository("owner/repo", "main")
-    (line, *_) = hub_section().lines
+    (line, *_) = downloads()
     assert (line.state, line.text) == ("warning", caught.value.message)
 
 
@@ -76,7 +76,7 @@ def test_hints_and_doctor_name_the_variables_that_are_set(monkeypatch: pytest.Mo
     monkeypatch.setenv(ADDRESS, "https://me:secret@mirror.example/")
     monkeypatch.setenv("https_proxy", "http://proxy:1")
     assert check_named() == " Also check HF_ENDPOINT and HTTPS_PROXY."
-    (mirror,) = hub_section().lines
+    (mirror,) = downloads()
     assert (mirror.state, mirror.text) == ("untried", "https://mirror.example, by HF_ENDPOINT and HTTPS_PROXY")
 
 
@@ -93,7 +93,7 @@ def test_doctor_names_offline_mode(given: dict[str, str], named: str, monkeypatc
     for name, value in given.items():
         monkeypatch.setenv(name, value)
 
-    (line,) = hub_section().lines
+    (line,) = downloads()
     assert (line.state, line.text) == (("warning", f"{named} disables downloads") if named else ("untried", USUAL))
 
 
@@ -104,11 +104,11 @@ def test_doctor_names_stopped_downloads(tmp_path: Path) -> None:
     for name in ("aaaa.incomplete", "bbbb.0123abcd.incomplete"):
         (blobs / name).write_bytes(bytes(1_000_000))
 
-    _, begun = hub_section().lines
+    _, begun = downloads()
     assert begun.text == f"2 MB of 2 files not complete in {tmp_path / 'hub'}"
     with locked_content(blobs / "aaaa") as locked:
         assert locked
-        assert hub_section().lines[1].text.startswith("1 MB of 1 file "), "one is being downloaded"
+        assert downloads()[1].text.startswith("1 MB of 1 file "), "one is being downloaded"
 
 
 def test_only_models_are_requested(pair: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import pytest
 from huggingface_hub import scan_cache_dir, try_to_load_from_cache
 
 from app.cli import draft_comparison, main
-from app.cli.doctor_checks import hub_section
+from app.cli.doctor_checks import downloads
 from app.core import fixes
 from app.models.hub import cache
 from app.models.hub.cache import locked_content
@@ -158,7 +158,7 @@ def test_unused_downloads_are_reported_and_removed(pair: LoopbackHub, home: Path
     pair.replace(TARGET, "big-Q4_K_M.gguf", tiny(home / "made", general__name="Big, made again"))
     tandem("setup", *BOTH, "--name", "one", "--yes", "--no-trial")
     new = registry().read().pairs["one"].target.path
-    (line,) = [line for line in hub_section().lines if line.label == "unused"]
+    (line,) = [line for line in downloads() if line.label == "unused"]
     assert (line.state, line.hint[-1]) == ("warning", "  tandem pairs remove --unused")
 
     coming = cache.folder() / "models--owner--other" / "blobs" / "abc.incomplete"
@@ -170,7 +170,7 @@ def test_unused_downloads_are_reported_and_removed(pair: LoopbackHub, home: Path
     assert old.exists(), "no one could be asked"
     tandem("pairs", "remove", "--unused", "--yes")
     assert (old.exists(), new.exists(), registry().read().unused) == (False, True, {})
-    assert not [line for line in hub_section().lines if line.label == "unused"]
+    assert not [line for line in downloads() if line.label == "unused"]
 
 
 def test_the_same_file_of_another_revision_is_in_use(pair: LoopbackHub, home: Path) -> None:
