@@ -3,8 +3,12 @@
 from typing import Any
 
 from app.core.units import GB
+from app.engine.auto.cost_profile import CostProfile
+from app.engine.auto.curve import CostModel
+from app.engine.drafting_report import Speedup
 from app.hardware.devices import Device
 from app.hardware.fit import MAIN
+from app.hardware.measured import Measured
 from app.hardware.recommend import Capacity
 
 
@@ -17,3 +21,9 @@ def on_gpu(n_bytes: float, ram_bytes: float = 64 * GB, **values: Any) -> Capacit
     """Return a machine with one GPU and RAM beside it."""
     gpu, ram = Device("CUDA0", "gpu", "CUDA", 0), Device(MAIN, "cpu", "CPU", 0)
     return Capacity((gpu.with_room(int(n_bytes)), ram.with_room(int(ram_bytes))), **values)
+
+
+def measured_at(tokens_per_second: float, speedup: float | None = None) -> Measured:
+    """Return a measured speed without drafts, and the speedup of a benchmark."""
+    known = Speedup(speedup, measured=True) if speedup is not None else None
+    return Measured(CostModel(CostProfile({1: 1e9 / tokens_per_second})), None, speedup=known)

@@ -24,7 +24,7 @@ from app.engine.drafting_report import Speedup
 from app.engine.sources import Source
 from app.hardware.machine import processor_name
 from app.hardware.measured import Measured
-from app.hardware.recommend import Capacity, PairSpeed
+from app.hardware.recommend import Capacity
 from app.llama import stored_measurements
 from app.llama.fitting.fit_pair import fitting_of
 from app.llama.fitting.machine_room import machine_capacity, memory_rooms
@@ -103,7 +103,7 @@ def measured_capacity(n_ctx: int, released: Mapping[str, int] | None = None) -> 
     return machine, replace(capacity, n_ctx=n_ctx, measured=seen_here())
 
 
-def seen_here() -> dict[str, PairSpeed]:
+def seen_here() -> dict[str, Measured]:
     """Return earlier measurements of every pair by name, for its current placement."""
     try:
         pairs = {name: files for name, files in registry().read().pairs.items() if files.is_here}
@@ -115,7 +115,7 @@ def seen_here() -> dict[str, PairSpeed]:
     def plan(params: PairParams) -> PairParams:
         return fitting_of(params, rooms, certain=math.inf).params if len(rooms) > 1 else params
 
-    found: dict[str, PairSpeed] = {}
+    found: dict[str, Measured] = {}
     benchmarked = benchmarked_speedups()
     for name, files in pairs.items():
         try:
@@ -125,7 +125,7 @@ def seen_here() -> dict[str, PairSpeed]:
             log.warning("the measurements of %s cannot be read: %s", name, error)
             continue
         if measured is not None:
-            found[name] = PairSpeed(measured.tokens_per_second, measured.drafting, measured.speed)
+            found[name] = measured
     return found
 
 

@@ -9,7 +9,6 @@ from enum import Enum
 from typing import TYPE_CHECKING, TypeVar
 
 from app.core.units import memory_size
-from app.engine.drafting_report import rate
 from app.hardware.devices import Device, fast_devices
 from app.models.catalog import Pair
 from app.models.memory_estimate import DEFAULT_CONTEXT, ModelMemory
@@ -21,6 +20,7 @@ from app.settings.placement import experts_in_ram
 
 if TYPE_CHECKING:
     from app.hardware.fit import Rooms
+    from app.hardware.measured import Measured
 
 PLEASANT = 8.0
 """Pleasant speed in tokens per second without drafts: people read five or six, and skim faster."""
@@ -48,21 +48,6 @@ class Fit(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class PairSpeed:
-    """Measured speed of a pair without drafts.
-
-    Attributes:
-        tokens_per_second: Speed while no other program was busy.
-        drafting: Its speedup, or why it has none, as a clause, if known.
-        text: Range of the measured speeds, if they differ.
-    """
-
-    tokens_per_second: float
-    drafting: str | None = None
-    text: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Capacity:
     """Memory and bandwidth of this machine, and the context length of the settings.
 
@@ -78,7 +63,7 @@ class Capacity:
     bytes_per_s: float | None = None
     ram_bytes_per_s: float | None = None
     n_ctx: int = DEFAULT_CONTEXT
-    measured: Mapping[str, PairSpeed] = field(default_factory=dict)
+    measured: Mapping[str, Measured] = field(default_factory=dict)
 
     def drafting(self, pair: Pair) -> str:
         """Return the measured drafting of a pair as a sentence, or an empty text without a draft or measurement."""
@@ -168,7 +153,7 @@ def weigh(pair: Pair, capacity: Capacity | None, devices: tuple[str, ...] = ()) 
     fit = Fit.TIGHT if spare < (1 - _TIGHT_FIT_SHARE) * free else Fit.FITS
     speed, slow = _speed(pair, capacity, memory, moved)
     known = capacity.measured.get(pair.name)
-    measured = (known.text or rate(known.tokens_per_second)) if known is not None else None
+    measured = known.speed if known is not None else None
     found = Proposal(pair, fit, need, "", speed, measured, slow, moved)
     reason = f"{'only ' if fit is Fit.TIGHT else ''}{rough}{memory_size(spare)}{where} to spare"
     if moved:

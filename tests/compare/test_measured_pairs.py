@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,10 +13,10 @@ from app.engine.auto.cost_profile import CostProfile
 from app.engine.auto.curve import CostModel
 from app.engine.auto.guard import Trial
 from app.engine.auto.pair_statistics import PairStatistics
-from app.engine.drafting_report import Speedup, pair_drafting
+from app.engine.drafting_report import Speedup
 from app.engine.sources import RETRIED, Source
 from app.hardware.measured import Measured
-from app.hardware.recommend import PairSpeed, weigh
+from app.hardware.recommend import weigh
 from app.llama.fitting.pair_checks import speed_check
 from app.models.catalog import Pair
 from app.models.source import HubModel
@@ -27,14 +28,14 @@ MINE = Pair("mine", "Mine", HubModel("a/big-GGUF", size=GB), HubModel("a/small-G
 @pytest.mark.parametrize(
     ("known", "said"),
     [
-        (pair_drafting(Speedup(1.64), None), "Here: speedup about 1.6×."),
-        (pair_drafting(Speedup(1.02), None), "Here: no speedup."),
-        (pair_drafting(Speedup(1.02), RETRIED), f"Here: {RETRIED}."),
-        (pair_drafting(None, None), ""),
+        ({"speedup": Speedup(1.64)}, "Here: speedup about 1.6×."),
+        ({"speedup": Speedup(1.02)}, "Here: no speedup."),
+        ({"speedup": Speedup(1.02), "has_lost": True}, f"Here: {Source.MODEL.turned_off(RETRIED)}."),
+        ({}, ""),
     ],
 )
-def test_a_room_shows_what_was_measured_of_a_pair(known: str, said: str) -> None:
-    room = in_ram(16 * GB, measured={"mine": PairSpeed(5.0, known)})
+def test_a_room_shows_what_was_measured_of_a_pair(known: dict[str, Any], said: str) -> None:
+    room = in_ram(16 * GB, measured={"mine": Measured(memory().costs, **known)})
 
     assert room.drafting(MINE) == said
     assert room.drafting(replace(MINE, name="other")) == ""
@@ -90,7 +91,7 @@ def test_a_benchmark_counts_before_what_answers_let_expect() -> None:
 @pytest.mark.parametrize("found", [memory(), memory(judged=500), memory(on=False), memory(dear=True)])
 def test_the_list_of_pairs_and_doctor_say_the_same(found: PairStatistics, benchmarked: float | None) -> None:
     measured = of_memory(found, benchmarked=benchmarked)
-    room = in_ram(16 * GB, measured={"mine": PairSpeed(measured.tokens_per_second, measured.drafting)})
+    room = in_ram(16 * GB, measured={"mine": measured})
     doctor = speed_check(measured)
 
     pace = weigh(MINE, room).reason.partition(";")[0]

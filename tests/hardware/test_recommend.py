@@ -13,7 +13,6 @@ from app.hardware.recommend import (
     PLEASANT,
     Capacity,
     Fit,
-    PairSpeed,
     Proposal,
     Standing,
     bytes_per_token,
@@ -27,7 +26,7 @@ from app.models.catalog import Catalog, Pair, PublishedSpeed, WorkingMemory, shi
 from app.models.pair_summary import pair_memory
 from app.models.registry import ModelOnDisk, Registered, SetUp
 from app.models.source import DemoModel, HubModel, LocalModel
-from tests.capacities import in_ram, on_gpu
+from tests.capacities import in_ram, measured_at, on_gpu
 
 LITTLE = WorkingMemory(per_token=0, fixed=2_000_000_000, main=100_000_000)
 BY_NAME = Catalog(shipped_file()).pairs
@@ -176,11 +175,11 @@ def test_an_estimated_speed_is_marked() -> None:
 
 def test_a_pair_that_answered_here_has_its_measured_speed() -> None:
     pair = Pair("mine", "Mine", HubModel("a/b", size=GB), None)
-    room = in_ram(60 * GB, bytes_per_s=2 * GB, measured={"mine": PairSpeed(5.43)})
+    room = in_ram(60 * GB, bytes_per_s=2 * GB, measured={"mine": measured_at(5.43)})
 
     found = weigh(pair, room)
     assert (found.reason.partition(";")[0], found.word) == ("5.4 tok/s", "slow")
-    assert weigh(pair, replace(room, measured={"mine": PairSpeed(41.6)})).reason.startswith("42 tok/s; ")
+    assert weigh(pair, replace(room, measured={"mine": measured_at(41.6)})).reason.startswith("42 tok/s; ")
     assert weigh(replace(pair, name="other"), room).reason.startswith("about 2 tok/s; ")
 
 

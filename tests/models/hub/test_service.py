@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from app.core.errors import CatalogError, FileChangedError, ModelLoadError, PairError
-from app.hardware.recommend import Capacity, PairSpeed
+from app.hardware.recommend import Capacity
 from app.models.catalog import Pair
 from app.models.setup_task import Stage
 from app.models.source import HubModel, LocalModel
 from app.session.state import Phase
-from tests.capacities import in_ram
+from tests.capacities import in_ram, measured_at
 from tests.models.hub.faults import Stall
 from tests.models.hub.loopback import LoopbackHub
 from tests.models.hub.models import DRAFT, TARGET
@@ -255,7 +255,7 @@ def test_the_machine_is_looked_at_beside_everything_else(setting: Setting) -> No
 
 
 def test_every_refresh_inspects_the_machine_again(setting: Setting) -> None:
-    measured = [{"mine": PairSpeed(5.4, f"speedup {ratio}×")} for ratio in (1.5, 1.7)]
+    measured = [{"mine": measured_at(5.4, ratio)} for ratio in (1.5, 1.7)]
 
     def machine() -> tuple[str, Capacity]:
         return "An abacus", in_ram(9, measured=measured.pop(0))
