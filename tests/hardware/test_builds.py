@@ -3,6 +3,7 @@
 import tomllib
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,6 @@ GIB = 1 << 30
 INDEX = "https://abetlen.github.io/llama-cpp-python/whl/"
 PIN = "llama-cpp-python==0.3.36"
 RTX = Gpu("nvidia", "RTX 4090", 24 * GIB, 23 * GIB, "550.54.15", "CUDA 12.4", target="8.9", api="12.4")
-NO_TOOLKIT = replace(RTX, toolkit=None)
 RADEON = Gpu("amd", "RX 7900 XTX", 24 * GIB, 23 * GIB, "amdgpu", "ROCm 7.2.0", target="gfx1100")
 ARC = Gpu("intel", "Arc A770", None, None, "xe", None)
 IRIS = Gpu("intel", "Iris Xe", None, None, "i915", None, integrated=True)
@@ -32,24 +32,27 @@ def device(kind: Kind, backend: str, description: str) -> Device:
     return Device("X0", kind, backend, 0, description, 0)
 
 
-def machine(*gpus: Gpu, system: str = "linux", arch: str = "x86_64", vulkan: bool = True) -> Machine:
-    return Machine(system, "cpu", 8, 16, 64 * GIB, 48 * GIB, gpus, arch=arch, features=("AVX2",), vulkan=vulkan)
+def machine(
+    *gpus: Gpu, system: str = "linux", arch: str = "x86_64", features: tuple[str, ...] = ("AVX2",), **changes: Any
+) -> Machine:
+    made = Machine(system, "cpu", 8, 16, 64 * GIB, 48 * GIB, gpus, arch=arch, features=features, vulkan=True)
+    return replace(made, **changes)
 
 
-def in_venv(target: Machine) -> Installation:
-    return Installation("pip", "python", target.system)
+def nvidia(**changes: str | None) -> Machine:
+    return machine(replace(RTX, **changes))  # type: ignore[arg-type]
 
 
-def advised(
-    target: Machine, build: BuildInfo | None = BUILD, *devices: Device, failure: LoadFailure | None = None
-) -> Advice:
-    given = advice(target, build, devices, in_venv(target), failure)
-    assert given is not None
-    return given
+def given(
+    here: Machine, build: BuildInfo | None = BUILD, *devices: Device, failure: LoadFailure | None = None
+) -> Advice | None:
+    return advice(here, build, devices, Installation("pip", "python", here.system), failure)
 
 
-def is_advised(target: Machine, build: BuildInfo, *devices: Device) -> bool:
-    return advice(target, build, devices, in_venv(target)) is not None
+def advised(here: Machine, build: BuildInfo | None = BUILD, *devices: Device) -> Advice:
+    found = given(here, build, *devices)
+    assert found is not None
+    return found
 
 
 def ready_made(name: str, *extra: str) -> str:
@@ -65,6 +68,10 @@ def source(cmake: str) -> str:
 
 
 VULKAN, VULKAN_SOURCE, CUDA_SOURCE = ready_made("vulkan"), source("-DGGML_VULKAN=on"), source("-DGGML_CUDA=on")
+CPU, CPU_SOURCE = ready_made("cpu"), source("-DGGML_NATIVE=on")
+MAC = machine(APPLE, system="darwin", arch="arm64")
+OLD = machine(features=("SSE3",))
+NO_TOOLKIT = replace(RTX, toolkit=None)
 
 
 def test_the_data_is_about_the_release_that_is_pinned() -> None:
@@ -72,9 +79,6 @@ def test_the_data_is_about_the_release_that_is_pinned() -> None:
 
     assert PIN in project["project"]["dependencies"]
     assert known_builds()["version"] == PIN.split("==")[1]
-
-
-# NVIDIA
 
 
 @pytest.mark.parametrize(
@@ -98,27 +102,21 @@ def test_the_data_is_about_the_release_that_is_pinned() -> None:
         ({"api": "12.4", "toolkit": "CUDA 12.4, 11.8", "target": "9.0"}, "cu124"),
     ],
 )
-def test_cuda_by_driver_toolkit_and_card(changes: dict[str, str], name: str) -> None:
-    given = advised(machine(replace(RTX, **changes)))  # type: ignore[arg-type]
+def test_a_cuda_wheel_is_chosen_by_driver_toolkit_and_gpu(changes: dict[str, str | None], name: str) -> None:
+    found = advised(nvidia(**changes))
 
-    assert (given.backend, given.command, given.urgent) == ("CUDA", ready_made(name), True)
-    assert given.notes == ()
-    assert given.other == CUDA_SOURCE
+    assert (found.backend, found.command, found.other) == ("CUDA", ready_made(name), CUDA_SOURCE)
+    assert (found.urgent, found.notes) == (True, ())
 
 
 @pytest.mark.parametrize(("driver", "name"), [("12.3", "cu118"), ("12.4", "cu124"), ("13.2", "cu125")])
 def test_windows_has_fewer_cuda_wheels(driver: str, name: str) -> None:
-    given = advised(machine(replace(RTX, api=driver, toolkit="CUDA 12.4, 11.8"), system="windows"))
+    found = advised(machine(replace(RTX, api=driver, toolkit="CUDA 12.4, 11.8"), system="windows"))
 
-    assert given.command == ready_made(name)
-    assert str(given.other).startswith('$env:CMAKE_ARGS = "-DGGML_CUDA=on"; python -m pip install ')
-    assert "Visual Studio" in str(given.other_needs)
-    (note,) = given.notes
-    assert "PowerShell" in note
-    assert "after closing Tandem" in note
-
-
-MAC = machine(APPLE, system="darwin", arch="arm64")
+    assert found.command == ready_made(name)
+    assert str(found.other).startswith('$env:CMAKE_ARGS = "-DGGML_CUDA=on"; python -m pip install ')
+    assert "Visual Studio" in str(found.other_needs)
+    assert found.notes[0].startswith("Run it in PowerShell after closing Tandem")
 
 
 @pytest.mark.parametrize(
@@ -127,7 +125,7 @@ MAC = machine(APPLE, system="darwin", arch="arm64")
         # Without the toolkit Vulkan works at once.
         (machine(NO_TOOLKIT), VULKAN, ready_made("cu124", *CUDA_12), "With CUDA instead"),
         (machine(replace(NO_TOOLKIT, api="13.0"), vulkan=False), ready_made("cu130", *CUDA_13), CUDA_SOURCE, ""),
-        (replace(machine(NO_TOOLKIT), wsl=True), ready_made("cu124", *CUDA_12), CUDA_SOURCE, ""),
+        (machine(NO_TOOLKIT, wsl=True), ready_made("cu124", *CUDA_12), CUDA_SOURCE, ""),
         (
             machine(replace(NO_TOOLKIT, api="11.8"), vulkan=False),
             ready_made("cu118"),
@@ -135,7 +133,7 @@ MAC = machine(APPLE, system="darwin", arch="arm64")
             "Install that first.",
         ),
         (machine(RTX, arch="arm64"), CUDA_SOURCE, "", "minutes and needs a C++ compiler and the CUDA toolkit."),
-        (machine(replace(RTX, api=None)), VULKAN, VULKAN_SOURCE, ""),
+        (nvidia(api=None), VULKAN, VULKAN_SOURCE, ""),
         (machine(RADEON), ready_made("rocm72"), VULKAN, "only for gfx908"),
         (machine(replace(RADEON, toolkit=None)), VULKAN, VULKAN_SOURCE, ""),
         (machine(replace(RADEON, toolkit="ROCm 6.2.0")), VULKAN, VULKAN_SOURCE, ""),
@@ -147,126 +145,22 @@ MAC = machine(APPLE, system="darwin", arch="arm64")
         ),
         (machine(ARC, vulkan=False), VULKAN, VULKAN_SOURCE, "libvulkan1"),
         (MAC, ready_made("metal"), source("-DGGML_METAL=on"), "xcode-select"),
+        # A CPU or a C library that is older than a wheel's.
+        (replace(OLD, gpus=(ARC,)), VULKAN_SOURCE, "", ""),
+        (replace(OLD, gpus=(RTX,)), CUDA_SOURCE, "", ""),
+        (machine(RTX, glibc=(2, 35)), ready_made("cu124"), CUDA_SOURCE, ""),
+        (machine(RTX, glibc=(2, 34)), VULKAN, CUDA_SOURCE, ""),
+        (machine(RADEON, glibc=(2, 34)), VULKAN, VULKAN_SOURCE, ""),
+        # Alpine Linux has another C library, for which no index has wheels.
+        (machine(ARC, glibc=()), VULKAN_SOURCE, "", ""),
     ],
 )
 def test_the_build_for_a_gpu(here: Machine, command: str, other: str, told: str) -> None:
-    given = advised(here)
+    found = advised(here)
 
-    assert (given.command, given.other or "", given.urgent) == (command, other, True)
-    assert told in " ".join((*given.notes, given.other_needs or ""))
+    assert (found.command, found.other or "", found.urgent) == (command, other, True)
+    assert told in " ".join((*found.notes, found.other_needs or ""))
 
-
-@pytest.mark.parametrize("driver", [None, "nouveau"])
-def test_a_gpu_without_its_driver_and_a_translated_python_get_no_build(driver: str) -> None:
-    assert not is_advised(machine(replace(RTX, api=None, driver=driver)), BUILD)
-    assert not is_advised(replace(MAC, translated=True), BUILD)
-
-
-def test_integrated_gpus_are_not_urgent_and_discrete_ones_come_first() -> None:
-    assert not advised(machine(IRIS)).urgent
-    assert advised(machine(IRIS, ARC)).urgent
-    uhd = device("gpu", "Vulkan", "Intel(R) UHD Graphics 770")
-    assert advised(machine(IRIS, RTX), BUILD, uhd).backend == "CUDA"
-
-
-# Where nothing is to be done, and where the build is broken
-
-
-def test_a_card_is_missed_beside_graphics_inside_the_cpu_that_are_used() -> None:
-    inside, processor = device("igpu", "Vulkan", "Intel(R) Iris(R) Xe"), device("cpu", "CPU", "cpu")
-
-    assert missed((IRIS, ARC, RTX), (processor,)) == [ARC, RTX, IRIS]
-    assert missed((IRIS, ARC, RTX), (inside, processor)) == [ARC, RTX]
-    assert missed((ARC,), (inside, processor)) == [], "what is not known to be two may be one"
-    assert missed((IRIS, ARC, RTX), (inside, device("gpu", "Vulkan", "NVIDIA GeForce RTX 4090"))) == []
-    assert advised(machine(IRIS, ARC), fake_build(("Vulkan", "CPU")), inside, processor).urgent
-
-
-@pytest.mark.parametrize(
-    ("gpu", "listed"),
-    [
-        (RTX, device("gpu", "CUDA", "NVIDIA GeForce RTX 4090")),
-        (RTX, device("gpu", "Vulkan", "NVIDIA GeForce RTX 4090")),
-        (RADEON, device("gpu", "ROCm", "gfx1100")),
-        (RADEON, device("gpu", "Vulkan", "AMD Radeon RX 7900 XTX (RADV NAVI31)")),
-        (ARC, device("gpu", "Vulkan", "Intel(R) Arc(tm) A770 Graphics (DG2)")),
-        (APPLE, device("gpu", "MTL", "Apple M2")),
-    ],
-)
-def test_a_build_that_can_use_the_card_stays(gpu: Gpu, listed: Device) -> None:
-    system, arch = ("darwin", "arm64") if gpu is APPLE else ("linux", "x86_64")
-
-    assert not is_advised(machine(gpu, system=system, arch=arch), BUILD, listed)
-
-
-@pytest.mark.parametrize(
-    "listed",
-    [
-        device("gpu", "Vulkan", "llvmpipe (LLVM 15.0.6, 256 bits)"),
-        device("cpu", "CPU", "NVIDIA Grace"),
-        device("gpu", "Vulkan", "Intel(R) UHD Graphics 770"),
-    ],
-)
-def test_another_device_does_not_stand_for_the_card(listed: Device) -> None:
-    assert advised(machine(RTX, IRIS), BUILD, listed).backend == "CUDA"
-
-
-def test_the_reason_shows_a_missing_backend_from_a_missing_device() -> None:
-    assert "without CUDA" in advised(machine(RTX)).reason
-    assert "CUDA finds no RTX 4090" in advised(machine(RTX), fake_build(("CUDA", "CPU"))).reason
-
-
-def test_a_library_that_does_not_load_is_installed_again() -> None:
-    assert advised(machine(RTX), None).command == ready_made("cu124")
-    assert advised(machine(RTX), None).reason == "Install a build that runs here:"
-    given = advised(machine(), None)
-    assert (given.command, given.other) == (ready_made("cpu"), source("-DGGML_NATIVE=on"))
-    assert advised(machine(IRIS), None).urgent
-
-
-def test_a_build_for_any_cpu_is_replaced_by_one_for_this() -> None:
-    assert advised(machine(), fake_build(features=("SSE3",))).command == ready_made("cpu")
-    assert not is_advised(machine(), BUILD)
-    assert not is_advised(machine(), fake_build(features=()))
-
-
-def test_a_cpu_without_what_a_wheel_is_built_with_gets_none() -> None:
-    old = replace(machine(), features=("SSE3",))
-
-    assert (advised(old, None).command, advised(old, None).other) == (source("-DGGML_NATIVE=on"), None)
-    assert advised(replace(old, gpus=(ARC,))).command == VULKAN_SOURCE
-    assert advised(replace(old, gpus=(RTX,))).command == CUDA_SOURCE
-    assert advised(replace(old, features=()), None).command == ready_made("cpu"), "where it is not known"
-
-
-@pytest.mark.parametrize(
-    ("gpu", "glibc", "command"),
-    [
-        (RTX, (2, 35), ready_made("cu124")),
-        (RTX, (2, 34), VULKAN),
-        (RADEON, (2, 34), VULKAN),
-        # Alpine Linux has another C library, for which no index has wheels.
-        (ARC, (), VULKAN_SOURCE),
-    ],
-)
-def test_no_wheel_is_advised_that_needs_a_newer_c_library(gpu: Gpu, glibc: tuple[int, ...], command: str) -> None:
-    assert advised(replace(machine(gpu), glibc=glibc)).command == command
-
-
-def test_layers_in_ram_are_slow_without_avx2_beside_a_gpu_that_works() -> None:
-    rocm, listed = fake_build(("ROCm", "CPU"), features=("SSE3",)), device("gpu", "ROCm", "gfx1100")
-    given = advised(machine(RADEON), rocm, listed)
-
-    assert "layers and experts in RAM run many times slower" in given.reason
-    assert (given.command, given.other, given.urgent) == (VULKAN, source("-DGGML_HIP=on"), False)
-    assert not is_advised(machine(RADEON), fake_build(("ROCm", "CPU")), listed)
-
-
-def test_a_mac_whose_metal_finds_no_device_needs_no_other_build() -> None:
-    assert not is_advised(MAC, fake_build(("MTL", "CPU")))
-
-
-# A build that cannot be loaded
 
 CUDA_CRASH = LoadFailure("", None, ("cuda",), can_compile=True)
 NO_LOADER = LoadFailure("", "Install the loader.", ("vulkan",))
@@ -274,36 +168,114 @@ NO_CUDA = LoadFailure("", "Install the toolkit.", ("cuda",), cuda="12")
 
 
 @pytest.mark.parametrize(
-    ("gpu", "failure", "command", "other"),
+    ("here", "failure", "command", "other"),
     [
-        (RTX, CUDA_CRASH, VULKAN, CUDA_SOURCE),
-        (NO_TOOLKIT, CUDA_CRASH, VULKAN, CUDA_SOURCE),
-        (NO_TOOLKIT, NO_LOADER, ready_made("cu124", *CUDA_12), CUDA_SOURCE),
-        (ARC, NO_LOADER, ready_made("cpu"), source("-DGGML_NATIVE=on")),
-        (ARC, LoadFailure("", None, ("cpu", "vulkan"), can_compile=True), VULKAN_SOURCE, ""),
-        (NO_TOOLKIT, NO_CUDA, " ".join(("python -m pip install --force-reinstall --no-deps", *CUDA_12)), VULKAN),
+        (machine(RTX), None, ready_made("cu124"), CUDA_SOURCE),
+        (machine(), None, CPU, CPU_SOURCE),
+        (OLD, None, CPU_SOURCE, ""),
+        (machine(features=()), None, CPU, CPU_SOURCE),
+        (machine(RTX), CUDA_CRASH, VULKAN, CUDA_SOURCE),
+        (machine(NO_TOOLKIT), CUDA_CRASH, VULKAN, CUDA_SOURCE),
+        (machine(NO_TOOLKIT), NO_LOADER, ready_made("cu124", *CUDA_12), CUDA_SOURCE),
+        (machine(ARC), NO_LOADER, CPU, CPU_SOURCE),
+        (machine(ARC), LoadFailure("", None, ("cpu", "vulkan"), can_compile=True), VULKAN_SOURCE, ""),
+        (
+            machine(NO_TOOLKIT),
+            NO_CUDA,
+            f"python -m pip install --force-reinstall --no-deps {' '.join(CUDA_12)}",
+            VULKAN,
+        ),
+        # The libraries of CUDA help nobody without a GPU of NVIDIA.
+        (machine(), NO_CUDA, CPU, CPU_SOURCE),
     ],
 )
-def test_the_advised_build_does_not_fail_as_the_installed_one(
-    gpu: Gpu, failure: LoadFailure, command: str, other: str
+def test_the_build_in_place_of_one_that_does_not_load(
+    here: Machine, failure: LoadFailure | None, command: str, other: str
 ) -> None:
-    given = advised(machine(gpu), None, failure=failure)
+    found = given(here, None, failure=failure)
 
-    assert (given.command, given.other or "") == (command, other)
-
-
-def test_libraries_of_cuda_are_not_advised_without_a_gpu_of_nvidia() -> None:
-    assert advised(machine(), None, failure=NO_CUDA).command == ready_made("cpu")
+    assert found is not None
+    assert (found.command, found.other or "", found.urgent) == (command, other, True)
 
 
-def test_the_hint_of_an_error_is_the_fix_and_a_command() -> None:
-    hint = repair_hint(machine(ARC), in_venv(machine()), NO_LOADER)
+INSIDE, PROCESSOR = device("igpu", "Vulkan", "Intel(R) Iris(R) Xe"), device("cpu", "CPU", "cpu")
+ON_VULKAN = device("gpu", "Vulkan", "NVIDIA GeForce RTX 4090")
+UHD = device("gpu", "Vulkan", "Intel(R) UHD Graphics 770")
 
-    assert hint == f"Install the loader. Or install another build: {ready_made('cpu')}"
+
+@pytest.mark.parametrize(
+    ("here", "build", "devices"),
+    [
+        (nvidia(api=None, driver=None), BUILD, ()),
+        (nvidia(api=None, driver="nouveau"), BUILD, ()),
+        (replace(MAC, translated=True), BUILD, ()),
+        # Every build on macOS has Metal, so another one would find no device either.
+        (MAC, fake_build(("MTL", "CPU")), ()),
+        (machine(), BUILD, ()),
+        (machine(), fake_build(features=()), ()),
+        (machine(RTX), BUILD, (device("gpu", "CUDA", "NVIDIA GeForce RTX 4090"),)),
+        (machine(RTX), BUILD, (ON_VULKAN,)),
+        (machine(RADEON), fake_build(("ROCm", "CPU")), (device("gpu", "ROCm", "gfx1100"),)),
+        (machine(RADEON), BUILD, (device("gpu", "Vulkan", "AMD Radeon RX 7900 XTX (RADV NAVI31)"),)),
+        (machine(ARC), BUILD, (device("gpu", "Vulkan", "Intel(R) Arc(tm) A770 Graphics (DG2)"),)),
+        (MAC, BUILD, (device("gpu", "MTL", "Apple M2"),)),
+    ],
+)
+def test_no_other_build_is_advised(here: Machine, build: BuildInfo, devices: tuple[Device, ...]) -> None:
+    assert given(here, build, *devices) is None
+
+
+@pytest.mark.parametrize(
+    ("here", "build", "devices", "reason", "urgent"),
+    [
+        (machine(RTX), BUILD, (), "This llama.cpp is built without CUDA and cannot use the RTX 4090.", True),
+        (machine(RTX), fake_build(("CUDA", "CPU")), (), "built with CUDA, but CUDA finds no RTX 4090.", True),
+        (machine(IRIS), BUILD, (), "built without Vulkan and cannot use the Iris Xe.", False),
+        (machine(IRIS, ARC), BUILD, (), "cannot use the Arc A770.", True),
+        (machine(IRIS, ARC), fake_build(("Vulkan", "CPU")), (INSIDE, PROCESSOR), "Vulkan finds no Arc A770.", True),
+        (machine(RTX, IRIS), BUILD, (UHD,), "cannot use the RTX 4090.", True),
+        (machine(RTX), BUILD, (device("gpu", "Vulkan", "llvmpipe (LLVM 15.0.6)"),), "cannot use the RTX 4090.", True),
+        (machine(RTX), BUILD, (device("cpu", "CPU", "NVIDIA Grace"),), "cannot use the RTX 4090.", True),
+        (machine(RTX), None, (), "Install a build that runs here:", True),
+        (machine(), fake_build(features=("SSE3",)), (), "layers and experts in RAM run many times slower.", True),
+    ],
+)
+def test_the_reason_for_another_build(
+    here: Machine, build: BuildInfo | None, devices: tuple[Device, ...], reason: str, urgent: bool
+) -> None:
+    found = advised(here, build, *devices)
+
+    assert found.reason.endswith(reason)
+    assert found.urgent is urgent
+
+
+def test_a_build_without_avx2_is_replaced_beside_a_gpu_that_works() -> None:
+    rocm, listed = fake_build(("ROCm", "CPU"), features=("SSE3",)), device("gpu", "ROCm", "gfx1100")
+    found = advised(machine(RADEON), rocm, listed)
+
+    assert "layers and experts in RAM run many times slower" in found.reason
+    assert (found.command, found.other, found.urgent) == (VULKAN, source("-DGGML_HIP=on"), False)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "devices", "expected"),
+    [
+        ((IRIS, ARC, RTX), (PROCESSOR,), [ARC, RTX, IRIS]),
+        ((IRIS, ARC, RTX), (INSIDE, PROCESSOR), [ARC, RTX]),
+        # A GPU and a device that are not known to be two may be one.
+        ((ARC,), (INSIDE, PROCESSOR), []),
+        ((IRIS, ARC, RTX), (INSIDE, ON_VULKAN), []),
+    ],
+)
+def test_the_gpus_that_a_build_misses(gpus: tuple[Gpu, ...], devices: tuple[Device, ...], expected: list[Gpu]) -> None:
+    assert missed(gpus, devices) == expected
+
+
+HERE = Installation("pip", "python", "linux")
 
 
 def test_libraries_in_another_folder_are_not_replaced_by_a_wheel() -> None:
-    here = replace(in_venv(machine()), library_folder="/opt/llama")
+    here = replace(HERE, library_folder="/opt/llama")
 
     hint = repair_hint(machine(), here, LoadFailure("", can_compile=True))
     assert hint == "Use the installed llama.cpp instead of the one in /opt/llama: unset LLAMA_CPP_LIB_PATH"
@@ -313,14 +285,13 @@ def test_libraries_in_another_folder_are_not_replaced_by_a_wheel() -> None:
     assert better.notes[0] == "Also unset LLAMA_CPP_LIB_PATH, which names another llama.cpp."
 
 
-def test_a_gpu_that_is_named_but_not_used_comes_with_the_build_for_it() -> None:
-    processor, nvidia = device("cpu", "CPU", "cpu"), device("gpu", "Vulkan", "NVIDIA GeForce RTX 4090")
+def test_hints_have_the_command_of_a_build() -> None:
+    assert repair_hint(machine(ARC), HERE, NO_LOADER) == f"Install the loader. Or install another build: {CPU}"
 
-    told = unused_gpu_hint(machine(RTX), (processor,), in_venv(machine()))
-    assert told == f" For the RTX 4090, install another build: {ready_made('cu124')}"
-    assert unused_gpu_hint(machine(RTX), (nvidia, processor), in_venv(machine())) == ""
-    assert unused_gpu_hint(machine(), (processor,), in_venv(machine())) == ""
-    assert unused_gpu_hint(machine(replace(RTX, driver="nouveau")), (processor,), in_venv(machine())) == ""
+    told = f" For the RTX 4090, install another build: {ready_made('cu124')}"
+    assert unused_gpu_hint(machine(RTX), (PROCESSOR,), HERE) == told
+    for other, listed in ((machine(RTX), ON_VULKAN), (machine(), PROCESSOR), (nvidia(driver="nouveau"), PROCESSOR)):
+        assert unused_gpu_hint(other, (listed,), HERE) == ""
 
 
 def test_the_extras_are_those_of_the_project() -> None:

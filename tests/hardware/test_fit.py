@@ -156,7 +156,8 @@ def test_several_gpus_get_layers_by_their_room() -> None:
     assert 1.9 < first / second < 2.4
     # The draft takes room of the first, and a large output of the last.
     first, second = plan(need(38), SMALL, TWO).target.tensor_split
-    assert (first < second, first + second) == (True, pytest.approx(1, abs=0.001))
+    assert first < second
+    assert first + second == pytest.approx(1, abs=0.001)
     found = plan(need(38, output=10 * GB), None, TWO)
     first, second = found.target.tensor_split
     assert found.fits
@@ -209,9 +210,8 @@ def taken(need: ModelMemory, placed: ModelParams, rooms: Rooms) -> Counter[str]:
         if layer == n:
             found[device] += need.output
         else:
-            found[device] += (need.blocks[layer] if need.blocks else rest) + need.context / n_cached * (
-                layer < n_cached
-            )
+            cached = need.context / n_cached if layer < n_cached else 0.0
+            found[device] += int((need.blocks[layer] if need.blocks else rest) + cached)
             found[device if layer >= (placed.cpu_experts or 0) else MAIN] += experts[layer]
     devices = [name for name in placed.devices if found[name] and n_there] or [MAIN]
     overlaps = len(devices) > 1 and placed.n_gpu_layers < 0 and not placed.cpu_experts
