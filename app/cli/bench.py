@@ -47,7 +47,7 @@ from app.models.progress import duration
 from app.settings.layers import automatic
 from app.worker.pair_loader import PairLoader
 
-_CARDS = {".md": markdown, ".svg": svg}
+_WRITER_BY_SUFFIX = {".md": markdown, ".svg": svg}
 """Functions that write a share card, by file suffix."""
 
 
@@ -68,7 +68,7 @@ def bench(
     loader = read_pair(given, modes=("auto", "fixed"), use_recommended=False)
     sides = sides_of(automatic(loader.settings), fixed_params(loader, fixed, given))
     plan = read_plan(loader, sides, prompts, kinds, repeat, quick=quick)
-    cards = [Path(f"{card}{suffix}") for suffix in _CARDS] if card is not None else []
+    cards = [Path(f"{card}{suffix}") for suffix in _WRITER_BY_SUFFIX] if card is not None else []
     for file in cards:
         check_writable(file)
         # --card README would overwrite README.md.
@@ -193,7 +193,7 @@ class _Benchmark:
             print(text, flush=True)
         finally:
             for file in self._cards:
-                write_file(file, _CARDS[file.suffix](title, table, about, notes))
+                write_file(file, _WRITER_BY_SUFFIX[file.suffix](title, table, about, notes))
                 status.say(f"{file} is written.")
             self._save.close()
 

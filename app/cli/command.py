@@ -142,13 +142,13 @@ class Command(click.Command):
     def _format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections: dict[str, list[tuple[str, str]]] = {}
         for option in self.options:
-            if ctx.meta.get(_ALL) or not option.rare:
-                title = option.section if ctx.meta.get(_ALL) else OPTIONS
+            if ctx.meta.get(_HELP_ALL_KEY) or not option.rare:
+                title = option.section if ctx.meta.get(_HELP_ALL_KEY) else OPTIONS
                 sections.setdefault(title, []).append(option.get_help_record(ctx))
         for title, records in sections.items():
             with formatter.section(title):
                 formatter.write_dl(records)
-        if self._has_rare and not ctx.meta.get(_ALL):
+        if self._has_rare and not ctx.meta.get(_HELP_ALL_KEY):
             formatter.write_paragraph()
             formatter.write_text(_MORE_HELP)
 
@@ -185,7 +185,7 @@ class Group(Command):
         """Save the options before a subcommand for that subcommand."""
         given = list(args)
         rest = super().parse_args(ctx, args)
-        ctx.meta[_BEFORE] = given[: len(given) - len(rest)]
+        ctx.meta[_EARLIER_OPTIONS_KEY] = given[: len(given) - len(rest)]
         return rest
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -194,7 +194,7 @@ class Group(Command):
         if name not in self.commands:
             raise click.NoSuchCommand(name, possibilities=self.commands, ctx=ctx)
         command = self.commands[name]
-        with command.make_context(name, [*ctx.meta[_BEFORE], *rest], parent=ctx) as below:
+        with command.make_context(name, [*ctx.meta[_EARLIER_OPTIONS_KEY], *rest], parent=ctx) as below:
             return command.invoke(below)
 
 
@@ -229,10 +229,10 @@ def _fix(error: click.UsageError) -> str:
 
 def _show_help(ctx: click.Context, option: click.Parameter, asked: bool) -> None:
     if asked:
-        ctx.meta[_ALL] = option.name == "help_all"
+        ctx.meta[_HELP_ALL_KEY] = option.name == "help_all"
         print(ctx.get_help(), flush=True)
         ctx.exit()
 
 
-_ALL, _BEFORE = "tandem.all", "tandem.before"
+_HELP_ALL_KEY, _EARLIER_OPTIONS_KEY = "tandem.all", "tandem.before"
 _HELP_OPTION: Mapping[str, Any] = {"is_eager": True, "expose_value": False, "callback": _show_help}

@@ -24,8 +24,8 @@ _RESET_SCREEN = (
     b"\x1b[?7h\x1b[?1049l\x1b[?25h\x1b[0m"
 )
 """Reset what Textual's driver enables: keyboard, mouse, paste and focus reports, alternate screen, hidden cursor."""
-_ENTER = (b"\r", b"\n")
-_LEAVE = (b"q", b"\x04", b"")
+_ENTER_BYTES = (b"\r", b"\n")
+_QUIT_BYTES = (b"q", b"\x04", b"")
 
 
 if sys.platform != "win32":
@@ -137,13 +137,13 @@ if sys.platform != "win32":
         tty.setcbreak(0)
         try:
             # Late mouse reports are no key presses.
-            while (key := os.read(0, 1)) not in (*_ENTER, *_LEAVE):
+            while (key := os.read(0, 1)) not in (*_ENTER_BYTES, *_QUIT_BYTES):
                 pass
         except OSError:
             return False
         finally:
             termios.tcsetattr(0, termios.TCSAFLUSH, modes)
-        return key in _ENTER
+        return key in _ENTER_BYTES
 
     def _explain(
         child: int, code: int, modes: list[Any] | None, report: Callable[[AppError], None], began: float

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     """Checks by the title of their section."""
 
 _MAX_REPORT_WIDTH = 120
-_STATE, _LABEL = 9, 12
+_STATE_COLUMNS, _LABEL_COLUMNS = 9, 12
 """Widths of the first two columns."""
 _LEVEL_COLORS = {"ok": "\x1b[32m", "untried": "", "warning": "\x1b[33m", "problem": "\x1b[31m"}
-_BOLD, _RESET = "\x1b[1m", "\x1b[0m"
+_BOLD_CODE, _RESET_CODE = "\x1b[1m", "\x1b[0m"
 _SYSTEM_NAMES = {"linux": "Linux", "darwin": "macOS", "windows": "Windows"}
 _HIDING_VARIABLES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GGML_VK_VISIBLE_DEVICES")
 
@@ -74,23 +74,25 @@ def render(sections: Sections, *, columns: int, color: bool) -> list[str]:
     out: list[str] = []
     for title, checks in sections.items():
         out += [""] if out else []
-        out.append(f"{_BOLD}{title}{_RESET}" if color else title)
+        out.append(f"{_BOLD_CODE}{title}{_RESET_CODE}" if color else title)
         for check in checks:
             out += _rows(check, columns, color=color)
     return [line.rstrip() for line in out]
 
 
 def _rows(check: Check, columns: int, *, color: bool) -> list[str]:
-    width = max(20, columns - _STATE - _LABEL)
+    width = max(20, columns - _STATE_COLUMNS - _LABEL_COLUMNS)
     body: list[str] = []
     for text in map(in_flags, (check.text, *check.hint)):
         if text.startswith("  "):
             body.append(printable(text))
         else:
             body += textwrap.wrap(printable(text), width, break_long_words=False, break_on_hyphens=False)
-    state = f"{check.state:{_STATE}}"
-    first = (f"{_LEVEL_COLORS[check.state]}{state}{_RESET}" if color else state) + f"{check.label:{_LABEL}}"
-    indent = " " * (_STATE + _LABEL)
+    state = f"{check.state:{_STATE_COLUMNS}}"
+    first = (
+        f"{_LEVEL_COLORS[check.state]}{state}{_RESET_CODE}" if color else state
+    ) + f"{check.label:{_LABEL_COLUMNS}}"
+    indent = " " * (_STATE_COLUMNS + _LABEL_COLUMNS)
     return [(indent if i else first) + row for i, row in enumerate(body or [""])]
 
 

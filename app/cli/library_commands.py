@@ -8,7 +8,7 @@ from app.settings.table import MAX_CONTEXT
 
 _MODEL_FORMS = "owner/repo, owner/repo:QUANT, a Hugging Face URL or a GGUF file"
 JSON = switch("--json", "as_json", help="print JSON")
-_YES = switch("-y", "--yes", help="do not ask")
+_YES_SWITCH = switch("-y", "--yes", help="do not ask")
 SETUP = Command(
     "setup",
     "download, verify and try a pair that fits this machine",
@@ -27,7 +27,7 @@ SETUP = Command(
             type=click.Choice(["auto", "none"]),
             help="none: no projector, the file that reads pictures (default: auto, the target's if it has one)",
         ),
-        _YES,
+        _YES_SWITCH,
         switch("--latest", help="use the current files where they changed on Hugging Face, without a checksum"),
         switch("--no-trial", help="do not load the pair after the download"),
         switch("--no-default", help="keep the default pair"),
@@ -93,7 +93,7 @@ PAIRS = Group(
                 switch("--unused", help="delete downloaded files that belong to no pair"),
                 switch("--keep-files", help="keep the files"),
                 switch("--all-files", help="also delete files that other programs downloaded"),
-                _YES,
+                _YES_SWITCH,
             ],
             "tandem pairs remove qwen3.8-27b",
             function="pairs_remove:remove_pairs",

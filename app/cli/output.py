@@ -21,7 +21,7 @@ LOOKING = "Looking at this machine"
 """Status while a command inspects the machine."""
 _CLEAR_LINE = "\r\x1b[K"
 _ON_WINDOWS = ("WT_SESSION", "TERM", "TERM_PROGRAM", "ANSICON", "ConEmuANSI")
-_DIM, _RESET = "\x1b[2m", "\x1b[0m"
+_DIM_CODE, _RESET_CODE = "\x1b[2m", "\x1b[0m"
 HANG = len("tandem: ")
 """Indent of the lines below a message."""
 _COMMAND_LINE = re.compile(r"\b(tandem|pip|python3?|uv|cmake|export) ")
@@ -136,7 +136,7 @@ class AnswerPrinter:
         self._prefill = [Segment(prefill)] if prefill else []
         self._as_json = as_json
         colored = reasoning.isatty() and obeys_codes() and not os.environ.get("NO_COLOR")
-        self._style = (_DIM, _RESET) if colored else ("", "")
+        self._style = (_DIM_CODE, _RESET_CODE) if colored else ("", "")
         self._current: TextIO | None = None
         """The stream of the last text."""
         self._last = ""

@@ -37,7 +37,7 @@ _PREFERRED_CTX = 32_768
 """Context in tokens; agents send long prompts."""
 _REDRAW_S = 0.5
 _MAX_LISTED = 8
-_INDENT = " " * 10
+_INDENT_SPACES = " " * 10
 _LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
 
 
@@ -174,7 +174,7 @@ class LiveView:
 
     def _draw(self) -> None:
         width, height = shutil.get_terminal_size()
-        wrapped = [textwrap.wrap(printable(line), width - 1, subsequent_indent=_INDENT) for line in self.lines()]
+        wrapped = [textwrap.wrap(printable(line), width - 1, subsequent_indent=_INDENT_SPACES) for line in self.lines()]
         lines = [line for part in wrapped for line in part][: height - 1]
         if self._is_live and lines != self._drawn:
             self._erase()

@@ -64,7 +64,7 @@ _FLAG_SHORTCUTS: tuple[tuple[str, str, Value], ...] = (
 _SHORTCUT_BY_VALUE: dict[tuple[str, object], str] = {
     (name, value): f"--{flag.replace('_', '-')}" for flag, name, value in _FLAG_SHORTCUTS
 }
-_COMMANDS = {
+_COMMAND_BY_ACTION = {
     "doctor": ("doctor",),
     "pairs": ("pairs", "list"),
     "pairs.find": ("pairs", "find"),
@@ -74,8 +74,8 @@ _COMMANDS = {
     "tune": ("tune",),
 }
 """Subcommands by action."""
-_OPTIONS = ("draft", "isolate", "rpc", "target")
-_INDENT = "\n        "
+_OPTIONS_AS_FLAGS = ("draft", "isolate", "rpc", "target")
+_CONTINUATION_INDENT = "\n        "
 
 
 class _Value(click.ParamType[Value]):
@@ -218,9 +218,9 @@ def _words(name: str, arguments: list[str]) -> str | None:
         from app.hardware.installation import install_command
 
         return install_command(*arguments)
-    if name in _COMMANDS:
-        return command(["tandem", *_COMMANDS[name], *arguments])
-    if name in _OPTIONS:
+    if name in _COMMAND_BY_ACTION:
+        return command(["tandem", *_COMMAND_BY_ACTION[name], *arguments])
+    if name in _OPTIONS_AS_FLAGS:
         return f"--{name}"
     return None
 
@@ -229,7 +229,7 @@ def error_in_flags(error: AppError) -> AppError:
     """Replace the fixes in an error by flags and commands."""
     offers: tuple[Offer, ...] = getattr(error, "offers", ())
     lines = ["Choose one of these, or load it anyway with --fit off:", *map(offer_line, offers)]
-    hint = _INDENT.join(lines) if offers else in_flags(error.hint)
+    hint = _CONTINUATION_INDENT.join(lines) if offers else in_flags(error.hint)
     worded = AppError(in_flags(error.message), hint)
     worded.exit_code = error.exit_code
     return worded

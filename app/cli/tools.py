@@ -17,7 +17,7 @@ from app.settings.table import nearest
 from app.worker.events import ToolReturned, ToolsListed
 from app.worker.tool_servers import ToolServers
 
-_EXAMPLE = (
+_EXAMPLE_FILE = (
     '{"mcpServers": {"files": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-filesystem", "."]}}}'
 )
 
@@ -93,7 +93,7 @@ def path_tools(*, as_json: bool = False) -> int:
 
 def _servers() -> tuple[McpServer, ...]:
     if not (servers := read_servers(mcp_file())):
-        raise UsageError(f"There are no MCP servers in {mcp_file()}.", f"Add them there, for example: {_EXAMPLE}")
+        raise UsageError(f"There are no MCP servers in {mcp_file()}.", f"Add them there, for example: {_EXAMPLE_FILE}")
     return servers
 
 

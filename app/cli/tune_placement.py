@@ -27,8 +27,8 @@ from app.settings.placement import experts_in_ram
 from app.worker.loading import asked_here, placed_here, query_servers
 from app.worker.pair_loader import PairLoader
 
-_BUDGET_NS, _PASSES = 10_000_000_000, 2
-_MEASURE, _LONGEST_S = "llama.fitting.tuned_placement.measure", 1800.0
+_BUDGET_NS, _N_PASSES = 10_000_000_000, 2
+_MEASURE_FUNCTION, _MEASURE_TIMEOUT_S = "llama.fitting.tuned_placement.measure", 1800.0
 """Limit for loading and measuring one placement."""
 _USUAL_ACCEPTANCE = 0.75
 _NO_GAIN = Expected(draft_ns=0.0, speedup=1.0, length=0)
@@ -114,7 +114,9 @@ def _rows(
             return replace(row, problem=f"it {row.found.shortage}")
         try:
             params = placed_here(row.found.params, lambda params: params)
-            profile, drafts = ask(_MEASURE, params, _BUDGET_NS, _PASSES, seconds=_LONGEST_S, cancelled=cancelled)
+            profile, drafts = ask(
+                _MEASURE_FUNCTION, params, _BUDGET_NS, _N_PASSES, seconds=_MEASURE_TIMEOUT_S, cancelled=cancelled
+            )
         except AppError as error:
             return replace(row, problem=error.message)
         except ChildError as error:

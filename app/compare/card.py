@@ -14,10 +14,10 @@ from app.core.columns import text_table
 from app.engine.drafting_report import NO_DRAFT
 
 # Teal is the draft, amber the target.
-_DRAFT, _TARGET = "#0f766e", "#b45309"
-_TEXT, _DIM, _LINE, _PAPER = "#1c1917", "#6b6560", "#e7e2dc", "#fdfcfa"
-_WIDTH, _MARGIN, _LABEL, _FIGURES = 760, 32, 190, 130
-_ROW, _BAR = 22, 12
+_DRAFT_COLOR, _TARGET_COLOR = "#0f766e", "#b45309"
+_TEXT_COLOR, _DIM_COLOR, _LINE_COLOR, _PAPER_COLOR = "#1c1917", "#6b6560", "#e7e2dc", "#fdfcfa"
+_WIDTH, _MARGIN, _LABEL_WIDTH, _FIGURES = 760, 32, 190, 130
+_ROW_HEIGHT, _BAR_HEIGHT = 22, 12
 _FONT_FAMILIES = "ui-sans-serif, system-ui, Helvetica, Arial, sans-serif"
 _WORDS_EXPLAINED = f"{UNCLEAR}: too few runs; a tie: within {NOISE:.0%}; {NO_DRAFT}: nothing was drafted"
 _MAX_TITLE_CHARACTERS = 66
@@ -68,26 +68,26 @@ def svg(title: str, rows: Sequence[ResultRow], facts: Mapping[str, str], notes: 
     heading = textwrap.wrap(one_line(title), _MAX_TITLE_CHARACTERS)[:3]
     top = _MARGIN + 36 + 24 * max(1, len(heading))
     longest = max((m.ratio.high for row in rows for m in row.measured if m.ratio), default=1.0)
-    scale = (_WIDTH - 2 * _MARGIN - _LABEL - _FIGURES) / max(1.2, longest)
+    scale = (_WIDTH - 2 * _MARGIN - _LABEL_WIDTH - _FIGURES) / max(1.2, longest)
     body: list[str] = []
     y = top
     for row in rows:
         body += _bars(row, y, scale)
-        y += _ROW * max(1, len(row.measured) - 1) + 10
-    one = _MARGIN + _LABEL + scale
-    body.append(f'<line x1="{one:.1f}" y1="{top - 8}" x2="{one:.1f}" y2="{y - 8}" stroke="{_TARGET}"/>')
-    body.append(_text(one, top - 14, "no draft", fill=_TARGET, size=11, anchor="middle"))
+        y += _ROW_HEIGHT * max(1, len(row.measured) - 1) + 10
+    one = _MARGIN + _LABEL_WIDTH + scale
+    body.append(f'<line x1="{one:.1f}" y1="{top - 8}" x2="{one:.1f}" y2="{y - 8}" stroke="{_TARGET_COLOR}"/>')
+    body.append(_text(one, top - 14, "no draft", fill=_TARGET_COLOR, size=11, anchor="middle"))
     legend = "bars: speedup against no draft, with its range"
     y += 12
     for fact in (legend, _WORDS_EXPLAINED, *(f"{name}: {value}" for name, value in facts.items()), *notes):
-        body.append(_text(_MARGIN, y, fact, fill=_DIM, size=11))
+        body.append(_text(_MARGIN, y, fact, fill=_DIM_COLOR, size=11))
         y += 16
     height = y + _MARGIN - 12
     size = f'width="{_WIDTH}" height="{height}" viewBox="0 0 {_WIDTH} {height}"'
     head = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="{_FONT_FAMILIES}" role="img">',
         f"<title>{_xml(title)}</title>",
-        f'<rect width="{_WIDTH}" height="{height}" rx="10" fill="{_PAPER}" stroke="{_LINE}"/>',
+        f'<rect width="{_WIDTH}" height="{height}" rx="10" fill="{_PAPER_COLOR}" stroke="{_LINE_COLOR}"/>',
         *(_text(_MARGIN, _MARGIN + 12 + 24 * i, line, size=16, weight=600) for i, line in enumerate(heading)),
     ]
     return "\n".join([*head, *body, "</svg>"]) + "\n"
@@ -96,19 +96,19 @@ def svg(title: str, rows: Sequence[ResultRow], facts: Mapping[str, str], notes: 
 def _bars(row: ResultRow, y: int, scale: float) -> list[str]:
     """Draw one kind of text: its name, and a bar for every side except the baseline."""
     out = [_text(_MARGIN, y + 10, row.kind, size=13, weight=600 if row.kind == "all" else 400)]
-    left = _MARGIN + _LABEL
+    left = _MARGIN + _LABEL_WIDTH
     for index, m in enumerate(row.measured[1:]):
-        at = y + index * _ROW
-        out.append(_text(left - 10, at + 10, m.name, fill=_DIM, size=11, anchor="end"))
+        at = y + index * _ROW_HEIGHT
+        out.append(_text(left - 10, at + 10, m.name, fill=_DIM_COLOR, size=11, anchor="end"))
         if m.ratio is None:
-            out.append(_text(left, at + 10, "not measured", fill=_DIM, size=11))
+            out.append(_text(left, at + 10, "not measured", fill=_DIM_COLOR, size=11))
             continue
         drafts = not m.is_idle and (m.drafter != "none" or m.name == "automatic")
-        width, color = m.ratio.median * scale, _DRAFT if drafts else _DIM
-        out.append(f'<rect x="{left}" y="{at}" width="{width:.1f}" height="{_BAR}" rx="2" fill="{color}"/>')
+        width, color = m.ratio.median * scale, _DRAFT_COLOR if drafts else _DIM_COLOR
+        out.append(f'<rect x="{left}" y="{at}" width="{width:.1f}" height="{_BAR_HEIGHT}" rx="2" fill="{color}"/>')
         if m.ratio.n > 1:
-            low, high, middle = left + m.ratio.low * scale, left + m.ratio.high * scale, at + _BAR / 2
-            out.append(f'<line x1="{low:.1f}" y1="{middle}" x2="{high:.1f}" y2="{middle}" stroke="{_TEXT}"/>')
+            low, high, middle = left + m.ratio.low * scale, left + m.ratio.high * scale, at + _BAR_HEIGHT / 2
+            out.append(f'<line x1="{low:.1f}" y1="{middle}" x2="{high:.1f}" y2="{middle}" stroke="{_TEXT_COLOR}"/>')
         ratio = NO_DRAFT if m.is_idle else f"{factor(m.ratio.median)}×{_RESULT_MARKS.get(m.outcome, '')}"
         figures = ", ".join(filter(None, (ratio, m.texts[0])))
         out.append(_text(_WIDTH - _MARGIN, at + 10, figures, size=12, anchor="end"))
@@ -116,7 +116,7 @@ def _bars(row: ResultRow, y: int, scale: float) -> list[str]:
 
 
 def _text(
-    x: float, y: float, text: str, *, fill: str = _TEXT, size: int = 12, anchor: str = "start", weight: int = 400
+    x: float, y: float, text: str, *, fill: str = _TEXT_COLOR, size: int = 12, anchor: str = "start", weight: int = 400
 ) -> str:
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" font-weight="{weight}" fill="{fill}" '

@@ -188,7 +188,7 @@ _PENDING_INPUT = """
     ) WITHOUT ROWID
 """
 """The unsent prompt of an empty conversation."""
-_PICTURES = """
+_PICTURES_TABLE = """
     CREATE TABLE IF NOT EXISTS pictures (
         digest TEXT PRIMARY KEY,
         type TEXT NOT NULL,
@@ -199,7 +199,7 @@ _PICTURES = """
     )
 """
 """The pictures that messages and unsent prompts refer to by digest."""
-_TAGS = """
+_TAGS_TABLE = """
     CREATE TABLE IF NOT EXISTS tags (
         conversation INTEGER NOT NULL REFERENCES conversations(id) ON DELETE CASCADE,
         tag TEXT NOT NULL,
@@ -215,7 +215,7 @@ _ADD_NEW = """
     SELECT new.id, new.text, new.reasoning WHERE new.state <> 'writing';
 """
 # A running answer changes every second; it is indexed when it ends.
-_INDEX = {
+_INDEX_STATEMENTS = {
     "found_messages": "CREATE VIEW found_messages AS SELECT id, text, reasoning FROM messages WHERE state <> 'writing'",
     "found": "CREATE VIRTUAL TABLE found USING "
     "fts5(text, reasoning, content='found_messages', content_rowid='id', tokenize='trigram')",
@@ -246,13 +246,13 @@ def prepare(db: sqlite3.Connection) -> None:
             for statement in chain.from_iterable(missing):
                 db.execute(statement)
             db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
-    for table in (_PENDING_INPUT, _PICTURES, _TAGS):
+    for table in (_PENDING_INPUT, _PICTURES_TABLE, _TAGS_TABLE):
         db.execute(table)
     stored = dict(db.execute("SELECT name, sql FROM sqlite_master WHERE name LIKE 'found%'"))
-    if any(stored.get(name) != sql for name, sql in _INDEX.items()):
+    if any(stored.get(name) != sql for name, sql in _INDEX_STATEMENTS.items()):
         with transaction(db):
             drop_index(db)
-            for statement in _INDEX.values():
+            for statement in _INDEX_STATEMENTS.values():
                 db.execute(statement)
             db.execute("INSERT INTO found(found) VALUES ('rebuild')")
     if db.execute("SELECT 1 FROM journal LIMIT 1").fetchone():

@@ -139,7 +139,7 @@ def without_ending(numbers: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in numbers.items() if name not in ("reason", "repeats", "error", "at_limit")}
 
 
-_KEY, _N_KEPT, _SUMMARY = "compaction", "n_kept", "summary"
+_COMPACTION_KEY, _N_KEPT_KEY, _SUMMARY_KEY = "compaction", "n_kept", "summary"
 _MAX_SUMMARY = 100_000
 """Limit for a summary in characters; an imported file may hold more."""
 
@@ -161,28 +161,28 @@ class Compaction:
     @classmethod
     def read(cls, numbers: Mapping[str, Any]) -> Compaction | None:
         """Return the compaction in the numbers of a prompt, if there is a valid one."""
-        found = _given(numbers, _KEY, dict[str, Any]())
-        n_kept, summary = _given(found, _N_KEPT, -1), found.get(_SUMMARY)
+        found = _given(numbers, _COMPACTION_KEY, dict[str, Any]())
+        n_kept, summary = _given(found, _N_KEPT_KEY, -1), found.get(_SUMMARY_KEY)
         return cls(n_kept, summary[:_MAX_SUMMARY]) if n_kept >= 0 and isinstance(summary, str) else None
 
     @property
     def numbers(self) -> dict[str, Any]:
         """Return the numbers of a prompt that `read` reads."""
-        return {_KEY: {_N_KEPT: self.n_kept, _SUMMARY: self.summary}}
+        return {_COMPACTION_KEY: {_N_KEPT_KEY: self.n_kept, _SUMMARY_KEY: self.summary}}
 
 
-_CALLS = "calls"
+_CALLS_KEY = "calls"
 
 
 def calls_as_numbers(calls: Sequence[ToolCall]) -> dict[str, Any]:
     """Return the tool calls of an answer as numbers that `calls_in` reads."""
-    return {_CALLS: [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in calls]}
+    return {_CALLS_KEY: [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in calls]}
 
 
 def calls_in(numbers: Mapping[str, Any]) -> tuple[ToolCall, ...]:
     """Return the tool calls in the numbers of an answer; ignore invalid calls of an imported file."""
     found = []
-    for one in _given(numbers, _CALLS, list[Any]()):
+    for one in _given(numbers, _CALLS_KEY, list[Any]()):
         match one:
             case {"id": str(id_), "name": str(name), "arguments": str(arguments)} if id_ and name:
                 found.append(ToolCall(name, arguments, id_))

@@ -28,7 +28,7 @@ ROLES = {role.value: role for role in Role}
 STATES = {state.value: state for state in State}
 _FRESH_S = 3600.0
 """How long the time of a stored picture stays: changing it rewrites the whole picture."""
-_TEXTS = f"""
+_TEXTS_QUERY = f"""
     SELECT text FROM messages WHERE text LIKE '%`{PICTURE_LANGUAGE}%'
     UNION ALL SELECT draft FROM conversations UNION ALL SELECT text FROM unsent
 """
@@ -221,5 +221,5 @@ def insert_pictures(db: sqlite3.Connection, pictures: Iterable[PictureData], now
 def remove_unused(db: sqlite3.Connection, before: float) -> None:
     """Remove pictures stored before a time that no text refers to."""
     old = {digest for (digest,) in db.execute("SELECT digest FROM pictures WHERE stored <= ?", (before,))}
-    unused = old - _digests_in(text for (text,) in db.execute(_TEXTS)) if old else ()
+    unused = old - _digests_in(text for (text,) in db.execute(_TEXTS_QUERY)) if old else ()
     db.executemany("DELETE FROM pictures WHERE digest = ?", [(digest,) for digest in unused])

@@ -197,12 +197,12 @@ class Tree:
         return found
 
 
-_TAG = re.compile(r"#?([\w-]{1,30})")
+_TAG_PATTERN = re.compile(r"#?([\w-]{1,30})")
 
 
 def tag_of(text: str) -> str | None:
     """Return the tag that a word names, with or without "#"; None if it cannot be a tag."""
-    found = _TAG.fullmatch(text)
+    found = _TAG_PATTERN.fullmatch(text)
     return found[1].casefold() if found else None
 
 

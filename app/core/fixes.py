@@ -9,15 +9,15 @@ import shlex
 import sys
 from collections.abc import Callable, Sequence
 
-_MARK = re.compile(r"⟨([a-z_]+(?:\.[a-z_]+)*)(?:=([^⟨⟩]*))?⟩")
-_ESCAPES = {"%": "%25", "⟨": "%3c", "⟩": "%3e", "|": "%7c"}
+_MARK_PATTERN = re.compile(r"⟨([a-z_]+(?:\.[a-z_]+)*)(?:=([^⟨⟩]*))?⟩")
+_ESCAPED_CHARACTERS = {"%": "%25", "⟨": "%3c", "⟩": "%3e", "|": "%7c"}
 _UNQUOTED_CHARACTERS = re.compile(r"[\w+=:./\\-]+", re.ASCII)
 """Characters that need no quotes in cmd and PowerShell; PowerShell splits at commas."""
 
 
 def fix(name: str, *arguments: object) -> str:
     """Return the mark of a setting or action, with its value or arguments."""
-    escaped = ("".join(_ESCAPES.get(character, character) for character in str(one)) for one in arguments)
+    escaped = ("".join(_ESCAPED_CHARACTERS.get(character, character) for character in str(one)) for one in arguments)
     return f"⟨{name}={'|'.join(escaped)}⟩" if arguments else f"⟨{name}⟩"
 
 
@@ -26,12 +26,12 @@ def worded(text: str, word: Callable[[str, list[str]], str | None]) -> str:
 
     def replaced(found: re.Match[str]) -> str:
         arguments = found[2].split("|") if found[2] is not None else []
-        for character, escape in reversed(_ESCAPES.items()):
+        for character, escape in reversed(_ESCAPED_CHARACTERS.items()):
             arguments = [one.replace(escape, character) for one in arguments]
         words = word(found[1], arguments)
         return found[0] if words is None else words
 
-    return _MARK.sub(replaced, text)
+    return _MARK_PATTERN.sub(replaced, text)
 
 
 def quoted(word: str, system: str = sys.platform) -> str:

@@ -34,15 +34,17 @@ _READ_MEMORY = 1 << 30
 _one_reader = Lock()
 """Held while reading a document, so that parallel requests do not multiply the memory."""
 _POLL_S = 0.05
-_PDF = ".pdf"
-_HTML = (".htm", ".html")
-_TEXTUAL = (*_HTML, ".eml", ".ipynb", ".rtf")
+_PDF_SUFFIX = ".pdf"
+_HTML_SUFFIXES = (".htm", ".html")
+_SOURCE_SUFFIXES = (*_HTML_SUFFIXES, ".eml", ".ipynb", ".rtf")
 """Text formats that are included as source if Kreuzberg is not installed."""
-_OFFICE = (".doc", ".docx", ".odp", ".ods", ".odt", ".ppt", ".pptx", ".xls", ".xlsx")
-DOCUMENT_SUFFIXES = (*_TEXTUAL, *_OFFICE, ".epub", _PDF)
-_PAGES = re.compile(r"(?P<file>.+\.pdf):(?P<first>[1-9][0-9]{0,5})(?P<to>-(?P<last>[1-9][0-9]{0,5})?)?", re.IGNORECASE)
+_OFFICE_SUFFIXES = (".doc", ".docx", ".odp", ".ods", ".odt", ".ppt", ".pptx", ".xls", ".xlsx")
+DOCUMENT_SUFFIXES = (*_SOURCE_SUFFIXES, *_OFFICE_SUFFIXES, ".epub", _PDF_SUFFIX)
+_PAGES_PATTERN = re.compile(
+    r"(?P<file>.+\.pdf):(?P<first>[1-9][0-9]{0,5})(?P<to>-(?P<last>[1-9][0-9]{0,5})?)?", re.IGNORECASE
+)
 _LAST_PAGE = 999_999
-_SCANNED = "(no text: this page is probably scanned)"
+_SCANNED_NOTE = "(no text: this page is probably scanned)"
 _MOST_SCANNED = 10
 """Largest number of scanned pages sent as pictures."""
 _SCAN_DPI = 100
@@ -57,15 +59,15 @@ _HEAD_BYTES = 32
 
 def document_suffix(head: bytes, suffix: str) -> str | None:
     """Return the document type of a file as a suffix, from its first bytes or its own suffix; None for other files."""
-    suffix = _PDF if head.startswith(b"%PDF-") else suffix.lower()
-    if suffix not in DOCUMENT_SUFFIXES or (suffix in _TEXTUAL and find_spec("kreuzberg") is None):
+    suffix = _PDF_SUFFIX if head.startswith(b"%PDF-") else suffix.lower()
+    if suffix not in DOCUMENT_SUFFIXES or (suffix in _SOURCE_SUFFIXES and find_spec("kreuzberg") is None):
         return None
     return suffix
 
 
 def split_pages(name: str) -> tuple[str, range | None]:
     """Return the file and the pages in "file.pdf:3-7", "file.pdf:3" or "file.pdf:3-"; None for other names."""
-    found = _PAGES.fullmatch(name)
+    found = _PAGES_PATTERN.fullmatch(name)
     if found is None:
         return name, None
     first = int(found["first"])
@@ -107,7 +109,7 @@ def _read_document(document: _Document) -> str | dict[int, bytes]:
 def _parsed(document: _Document) -> str | dict[int, bytes]:
     """Return the result of the child; cached, because a prompt is counted at each typing pause and then sent."""
     data, name = document.data, document.name
-    if document.suffix in _HTML:
+    if document.suffix in _HTML_SUFFIXES:
         # Kreuzberg assumes UTF-8 for every web page.
         data = decoded_text(data).encode()
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
@@ -136,7 +138,7 @@ def document_content(file: Path, name: str, pages: range | None) -> str | dict[i
     """Return the content of a document, in the child. Raises AppError with a fix."""
     # Kreuzberg's type hints lack options.
     kreuzberg: Any = import_module("kreuzberg")
-    is_pdf = file.suffix == _PDF
+    is_pdf = file.suffix == _PDF_SUFFIX
     config = kreuzberg.ExtractionConfig(
         use_cache=False,
         disable_ocr=True,
@@ -155,7 +157,7 @@ def document_content(file: Path, name: str, pages: range | None) -> str | dict[i
         raise AppError(f"{name}: the file has {counted(n, 'page')}.", hint)
     texts = {page["page_number"]: with_line_feeds(page["content"]).replace("\0", "").strip() for page in chosen}
     if any(texts.values()):
-        return "\n\n".join(f"Page {number} of {n}\n\n{text or _SCANNED}" for number, text in texts.items())
+        return "\n\n".join(f"Page {number} of {n}\n\n{text or _SCANNED_NOTE}" for number, text in texts.items())
     if len(texts) > _MOST_SCANNED:
         raise AppError(
             f"{name} has {len(texts)} pages without text; {_MOST_SCANNED} can be sent as pictures.",

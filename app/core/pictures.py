@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MARK = "\ufffc"
 """Placeholder of a picture in a message: U+FFFC, the object replacement character."""
-_FORMATS = ("PNG", "JPEG", "MPO", "GIF", "BMP", "WEBP", "TIFF", "AVIF", "HEIF", "JPEG2000", "ICO")
+_DECODED_FORMATS = ("PNG", "JPEG", "MPO", "GIF", "BMP", "WEBP", "TIFF", "AVIF", "HEIF", "JPEG2000", "ICO")
 """Formats that Pillow decodes itself; for others, such as EPS, it would start a program."""
 _MAGIC_BYTES = (
     (0, b"\x89PNG\r\n\x1a\n", "PNG"),
@@ -166,7 +166,7 @@ def _opened(data: bytes, shown: str) -> Iterator[ImageFile]:
         _add_heic(shown)
     # Pillow raises an error above twice this number, also for the pictures in an icon.
     Image.MAX_IMAGE_PIXELS = _MOST_PIXELS // 2
-    known = [each for each in _FORMATS if each in Image.OPEN]
+    known = [each for each in _DECODED_FORMATS if each in Image.OPEN]
     try:
         with warnings.catch_warnings(action="ignore"), Image.open(BytesIO(data), formats=known) as opened:
             yield opened

@@ -34,13 +34,13 @@ _NOT_A_REASON = re.compile(
     r"|graph_compute: .* failed with error 1$|process_ubatch: .* status: 1$"
     r"|decode: removing |llama_decode: .* ret = 2$)"
 )
-_SHORTAGE = re.compile(r"(?i)(out of|insufficient) (\w+ )?memory|OutOf(Device|Host)Memory|bad_alloc|to allocate")
-_EXCEPTION = re.compile(r"^\s*what\(\): *")
-_ASSERTION = re.compile(r":\d+: ")
+_MEMORY_SHORTAGE = re.compile(r"(?i)(out of|insufficient) (\w+ )?memory|OutOf(Device|Host)Memory|bad_alloc|to allocate")
+_CPP_EXCEPTION = re.compile(r"^\s*what\(\): *")
+_SOURCE_LINE = re.compile(r":\d+: ")
 _LAST_LINES = 12
 """Earlier lines may describe a failure that did not end the process."""
 _LESS_MEMORY = "use a shorter context (⟨model.ctx⟩), no draft (⟨draft.mode=off⟩) or a smaller pair."
-_CRASHES = ("SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGKILL", "SIGSEGV", "SIGSYS", "SIGTRAP")
+_CRASH_SIGNALS = ("SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGKILL", "SIGSEGV", "SIGSYS", "SIGTRAP")
 _WINDOWS_CRASHES = {
     0xC0000005: "a memory access violation",
     0xC000001D: "an instruction that this processor does not have",
@@ -169,7 +169,7 @@ class ExitStatus:
     @property
     def is_crash(self) -> bool:
         """Return whether it crashed or was killed."""
-        return self.code in _WINDOWS_CRASHES or (self.code < 0 and self._signal in _CRASHES)
+        return self.code in _WINDOWS_CRASHES or (self.code < 0 and self._signal in _CRASH_SIGNALS)
 
     @property
     def is_illegal_instruction(self) -> bool:
@@ -192,7 +192,7 @@ class ExitStatus:
         """Return how to avoid the crash of a process that ran a pair."""
         if self.was_killed:
             return f"The system does that when memory runs out; {_LESS_MEMORY}"
-        if _SHORTAGE.search(crash_reason(self.output)):
+        if _MEMORY_SHORTAGE.search(crash_reason(self.output)):
             return f"Memory ran out; {_LESS_MEMORY}"
         return "If it happens again, use another pair, or the CPU alone (⟨model.device=cpu⟩)."
 
@@ -211,9 +211,9 @@ def crash_reason(output: str) -> str:
     """
     lines = [_LOG_PREFIX.sub("", line) for line in printable(output).splitlines()]
     told = [line.strip() for line in lines if line.strip() and not _NOT_A_REASON.match(line)][-_LAST_LINES:]
-    for pattern in (_SHORTAGE, _EXCEPTION, _ASSERTION):
+    for pattern in (_MEMORY_SHORTAGE, _CPP_EXCEPTION, _SOURCE_LINE):
         if found := [line for line in told if pattern.search(line)]:
             told = found
             break
-    reason = _EXCEPTION.sub("", _BUILD_FOLDER.sub("", told[-1])) if told else ""
+    reason = _CPP_EXCEPTION.sub("", _BUILD_FOLDER.sub("", told[-1])) if told else ""
     return reason[:_LONGEST_MESSAGE].rstrip(". ")

@@ -19,7 +19,7 @@ _NO_GAIN = "drafts would be slower now"
 _DECIMAL_BELOW = 9.95
 _SAME_RATE_SHARE = 0.9
 """Two rates are shown as one value if the smaller is at least this share of the larger."""
-_OFF = tuple(source.turned_off("") for source in Source)
+_OFF_REASONS = tuple(source.turned_off("") for source in Source)
 _CLAUSE_END = re.compile("[:;]")
 
 
@@ -86,7 +86,7 @@ def acceptance(n_accepted: float, n_drafted: float) -> str:
 
 def drafting_now(status: DraftingStatus) -> tuple[str, str]:
     """Return the source of the latest step, "paused" or "no draft", and the reason in at most `BRIEF` characters."""
-    off = next((prefix for prefix in (*_OFF, f"{PAUSED}: ") if status.reason.startswith(prefix)), "")
+    off = next((prefix for prefix in (*_OFF_REASONS, f"{PAUSED}: ") if status.reason.startswith(prefix)), "")
     reason = status.reason.removeprefix(off)
     texts = (reason, _CLAUSE_END.split(reason, maxsplit=1)[0], _NO_GAIN * bool(off))
     why = next(text for text in texts if len(text) <= BRIEF)
@@ -95,7 +95,7 @@ def drafting_now(status: DraftingStatus) -> tuple[str, str]:
 
 def why_undrafted(reason: str) -> str:
     """Return why an answer has no drafts; a reason that contains "off" needs no prefix."""
-    return reason if reason.startswith(_OFF) else ": ".join(filter(None, (NO_DRAFT, reason)))
+    return reason if reason.startswith(_OFF_REASONS) else ": ".join(filter(None, (NO_DRAFT, reason)))
 
 
 def pair_drafting(speedup: Speedup | None, off: str | None) -> str | None:

@@ -25,7 +25,7 @@ MAX_CANDIDATES = 16
 _LONG_KEY = 6
 """Key length of the second chain: two tokens lead to too many matches in a long text."""
 
-_NONE = -1
+_NO_POSITION = -1
 
 
 class _Chain:
@@ -39,18 +39,20 @@ class _Chain:
 
     def positions(self, past: Sequence[int]) -> list[int]:
         """Return positions after the last `length` tokens of `past`, latest first."""
-        position = self._latest.get(tuple(past[-self.length :]), _NONE) if len(past) >= self.length else _NONE
+        position = (
+            self._latest.get(tuple(past[-self.length :]), _NO_POSITION) if len(past) >= self.length else _NO_POSITION
+        )
         found: list[int] = []
-        while position != _NONE and len(found) < MAX_CANDIDATES:
+        while position != _NO_POSITION and len(found) < MAX_CANDIDATES:
             found.append(position)
             position = self._earlier[position - 1]
         return found
 
     def grow(self, tokens: Sequence[int]) -> None:
-        earlier = _NONE
+        earlier = _NO_POSITION
         if len(tokens) >= self.length:
             key = tuple(tokens[-self.length :])
-            earlier = self._latest.get(key, _NONE)
+            earlier = self._latest.get(key, _NO_POSITION)
             self._latest[key] = len(tokens)
         self._earlier.append(earlier)
 
@@ -58,7 +60,7 @@ class _Chain:
         earlier = self._earlier.pop()
         if len(tokens) >= self.length:
             key = tuple(tokens[-self.length :])
-            if earlier == _NONE:
+            if earlier == _NO_POSITION:
                 del self._latest[key]
             else:
                 self._latest[key] = earlier

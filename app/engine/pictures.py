@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-_SKIPS, _BEGINS, _IS_FIRST = 1, 2, 4
+_SKIPS_FLAG, _BEGINS_FLAG, _IS_FIRST_FLAG = 1, 2, 4
 """Flags of an id: the cell has no position of its own; a slice begins here; a whole picture begins here."""
 _WORD_BYTES = 4
 IDENTITY_BYTES = 32
@@ -27,14 +27,14 @@ def picture_ids(identity: bytes, n_cells: int, n_positions: int, *, is_first: bo
     """
     starts = range(0, IDENTITY_BYTES, _WORD_BYTES)
     words = [int.from_bytes(identity[at : at + _WORD_BYTES], "little") & ~31 for at in starts]
-    ids = [~((words[i % IDENTITY_IDS] >> 2) | (_SKIPS if i >= n_positions else 0)) for i in range(n_cells)]
-    ids[0] = ~(~ids[0] | _BEGINS | (_IS_FIRST if is_first else 0))
+    ids = [~((words[i % IDENTITY_IDS] >> 2) | (_SKIPS_FLAG if i >= n_positions else 0)) for i in range(n_cells)]
+    ids[0] = ~(~ids[0] | _BEGINS_FLAG | (_IS_FIRST_FLAG if is_first else 0))
     return ids
 
 
 def begins_picture(token: int) -> bool:
     """Return whether a picture or a slice begins with this id."""
-    return token < 0 and bool(~token & _BEGINS)
+    return token < 0 and bool(~token & _BEGINS_FLAG)
 
 
 def whole_pictures(tokens: Sequence[int], n: int) -> int:
@@ -57,7 +57,7 @@ def picture_at(tokens: Sequence[int], n: int) -> tuple[int, int] | None:
     """Return the number of the picture after the first `n` tokens, from 1, and how many there are; None before text."""
     if n >= len(tokens) or tokens[n] >= 0:
         return None
-    firsts = [at for at, token in enumerate(tokens) if token < 0 and ~token & _IS_FIRST]
+    firsts = [at for at, token in enumerate(tokens) if token < 0 and ~token & _IS_FIRST_FLAG]
     return sum(at <= n for at in firsts), len(firsts)
 
 
@@ -66,7 +66,7 @@ def skipped_positions(tokens: Sequence[int]) -> tuple[tuple[int, int], ...]:
     found: list[tuple[int, int]] = []
     n = 0
     for at, token in enumerate(tokens, start=1):
-        n += token < 0 and ~token & _SKIPS
+        n += token < 0 and ~token & _SKIPS_FLAG
         is_end = at == len(tokens) or tokens[at] >= 0 or begins_picture(tokens[at])
         if n and is_end:
             found.append((at, n))

@@ -16,10 +16,10 @@ from app.engine.sources import Source, drafter_of
 FEWEST_READ = 16
 """Fewest prompt tokens that give a rate; a shorter prompt takes about as long as a single token."""
 _TOO_MUCH = 1e15
-_COUNTS = ("predicted_n", "draft_n", "draft_n_accepted", "draft_n_model", "verify_steps", "drafted_steps")
-_TIMES = ("draft_prompt_ns", "predicted_ns", "draft_ns", "verify_ns", "native_ns")
-_PROMPT = ("prompt_n", "cache_n", "prompt_ns", "first_token_ns")
-_STORED = (
+_COUNT_FIELDS = ("predicted_n", "draft_n", "draft_n_accepted", "draft_n_model", "verify_steps", "drafted_steps")
+_TIME_FIELDS = ("draft_prompt_ns", "predicted_ns", "draft_ns", "verify_ns", "native_ns")
+_PROMPT_FIELDS = ("prompt_n", "cache_n", "prompt_ns", "first_token_ns")
+_STORED_PROPERTIES = (
     "prompt_n", "cache_n", "predicted_n", "predicted_per_second", "tokens_per_second", "reading_per_second", "draft_n",
     "draft_n_accepted", "mean_accepted_length", "first_token_ms", "predicted_ms", "acceptance", "draft_length",
     "model_share", "drafter", "mode",
@@ -190,9 +190,11 @@ class GenerationStats:
         """Return the numbers of a continued answer, including those of its beginning."""
         if not before.predicted_n:
             return self
-        sums: dict[str, Any] = {name: getattr(before, name) + getattr(self, name) for name in (*_COUNTS, *_TIMES)}
+        sums: dict[str, Any] = {
+            name: getattr(before, name) + getattr(self, name) for name in (*_COUNT_FIELDS, *_TIME_FIELDS)
+        }
         # The prompt was read before the beginning.
-        first: dict[str, Any] = {name: getattr(before, name) for name in _PROMPT}
+        first: dict[str, Any] = {name: getattr(before, name) for name in _PROMPT_FIELDS}
         return replace(self, **sums, **first)
 
     # Stored form
@@ -201,7 +203,7 @@ class GenerationStats:
     def document(self) -> dict[str, Any]:
         """Return the measured numbers as JSON values, for `read`."""
         gain = self.speedup
-        found = {name: getattr(self, name) for name in _STORED}
+        found = {name: getattr(self, name) for name in _STORED_PROPERTIES}
         if gain is not None:
             found |= {"speedup": gain.ratio, "speedup_measured": gain.measured, "verdict": gain.verdict or None}
         return {name: value for name, value in found.items() if value is not None}

@@ -22,7 +22,7 @@ PROTOCOL = (7, 0)
 _TIMEOUT_S = 4.0
 _MAX_DEVICES = 16
 """GGML_RPC_MAX_SERVERS, and the largest number of devices for one model."""
-_HELLO, _DEVICE_COUNT, _DEVICE_MEMORY = 14, 15, 11
+_HELLO_COMMAND, _DEVICE_COUNT_COMMAND, _DEVICE_MEMORY_COMMAND = 14, 15, 11
 _CAPABILITY_BYTES = 24
 
 
@@ -71,11 +71,11 @@ def query_server(endpoint: str, seconds: float = _TIMEOUT_S) -> RpcServer:
         address = host, int(port)
         with socket.create_connection(address, seconds) as connection, connection.makefile("rb") as answers:
             call = partial(_call, endpoint, connection, answers)
-            _check_version(endpoint, call(_HELLO, bytes(_CAPABILITY_BYTES), 4 + _CAPABILITY_BYTES))
-            (count,) = struct.unpack("<I", call(_DEVICE_COUNT, b"", 4))
+            _check_version(endpoint, call(_HELLO_COMMAND, bytes(_CAPABILITY_BYTES), 4 + _CAPABILITY_BYTES))
+            (count,) = struct.unpack("<I", call(_DEVICE_COUNT_COMMAND, b"", 4))
             if not 0 < count <= _MAX_DEVICES:
                 raise _error(endpoint, f"claims {count} devices")
-            memory = (call(_DEVICE_MEMORY, struct.pack("<I", index), 16) for index in range(count))
+            memory = (call(_DEVICE_MEMORY_COMMAND, struct.pack("<I", index), 16) for index in range(count))
             # Free and total bytes
             return RpcServer(f"{host}:{port}", tuple(struct.unpack("<QQ", answer)[0] for answer in memory))
     except TimeoutError:

@@ -15,7 +15,7 @@ from app.hardware.cpu import read_file
 
 TOOL_SECONDS = 10.0
 """Time limit for a tool; nvidia-smi wakes every GPU, which takes seconds if there are many."""
-_ARCHITECTURES = {"amd64": "x86_64", "aarch64": "arm64"}
+_ARCHITECTURE_NAMES = {"amd64": "x86_64", "aarch64": "arm64"}
 # Folders of vendor tools that are often not in a user's PATH
 _TOOL_FOLDERS = ("/usr/sbin", "/sbin", "/usr/lib/wsl/lib")
 
@@ -35,7 +35,7 @@ class System:
         machine = (
             sysconfig.get_platform().removeprefix("win-") if self.name == "windows" else platform.machine().lower()
         )
-        self.arch = _ARCHITECTURES.get(machine, machine)
+        self.arch = _ARCHITECTURE_NAMES.get(machine, machine)
         self.troubles: list[str] = []
 
     def read(self, path: str) -> str:

@@ -21,7 +21,7 @@ from app.llama.model import Model
 
 _MAX_BYTES = 1 << 18
 """Limit for a grammar; llama.cpp itself limits rules and repetitions."""
-_ROOT = b"root"
+_ROOT_RULE = b"root"
 _MAX_DEPTH = 300
 """Limit for nested brackets; llama.cpp parses them recursively and overflows the stack at some thousands."""
 _BRACKET_OR_LITERAL = re.compile(r'"(?:\\.|[^"\\])*"|\[(?:\\.|[^\]\\])*\]|#[^\n]*|[()]', re.DOTALL)
@@ -56,7 +56,7 @@ class Grammar:
                 f"The grammar has more than {_MAX_DEPTH} brackets within each other.", "Use rules instead."
             )
         self._model = model
-        self._handle: Any = native.llama_sampler_init_grammar(model.native_vocab, data, _ROOT)
+        self._handle: Any = native.llama_sampler_init_grammar(model.native_vocab, data, _ROOT_RULE)
         if not self._handle:
             reason = one_line(_parse_error(model, data)) or "it has no rule that can be parsed"
             raise UsageError(f"The grammar is invalid: {reason}.", "See llama.cpp's grammars/README.md for the format.")
@@ -105,7 +105,7 @@ def _parse_error(model: Model, data: bytes) -> str:
         saved = os.dup(2)
         try:
             os.dup2(file.fileno(), 2)
-            native.llama_sampler_init_grammar(model.native_vocab, data, _ROOT)
+            native.llama_sampler_init_grammar(model.native_vocab, data, _ROOT_RULE)
         finally:
             os.dup2(saved, 2)
             os.close(saved)

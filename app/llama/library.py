@@ -82,7 +82,7 @@ log = logging.getLogger("tandem.llama")
 log.addHandler(logging.NullHandler())
 
 # ggml.h's levels; the numbers in the binding's own comments are from another version.
-_WARNING, _ERROR, _CONTINUED = 3, 4, 5
+_WARNING_LEVEL, _ERROR_LEVEL, _CONTINUED_LEVEL = 3, 4, 5
 _errors: deque[str] = deque(maxlen=32)
 _previous_level = 0
 
@@ -90,15 +90,15 @@ _previous_level = 0
 def _on_log(level: int, text: bytes, _: ctypes.c_void_p) -> None:
     """Keep error lines for messages, and pass warnings and errors to `logging`."""
     global _previous_level
-    level = _previous_level if level == _CONTINUED else level
+    level = _previous_level if level == _CONTINUED_LEVEL else level
     _previous_level = level
-    if level < _WARNING:
+    if level < _WARNING_LEVEL:
         return
     try:
         line = text.decode("utf-8", errors="replace").strip()
-        if level == _ERROR and line:
+        if level == _ERROR_LEVEL and line:
             _errors.append(line)
-        log.log(logging.ERROR if level == _ERROR else logging.WARNING, "%s", line)
+        log.log(logging.ERROR if level == _ERROR_LEVEL else logging.WARNING, "%s", line)
     except Exception:
         return  # # an exception cannot leave a C callback
 

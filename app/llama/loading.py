@@ -122,7 +122,7 @@ def kinds_of(params: ModelParams) -> tuple[str, ...]:
     return tuple(description(known[name]) if name in known else "" for name in names)
 
 
-_MMAP, _READ = 1, 0
+_MMAP_MODE, _READ_MODE = 1, 0
 _READ_SHARE, _READ_SHARE_BESIDE_DEVICE = 0.9, 0.5
 """Share of the progress for reading the file; the rest is for placing it in memory or on a device."""
 
@@ -134,9 +134,9 @@ def load(path: Path, params: ModelParams, on_progress: Callable[[float], bool]) 
     """
     raw = native.llama_model_default_params()
     placement = place(raw, params)
-    raw.load_mode = _MMAP if native.llama_supports_mmap() else _READ
+    raw.load_mode = _MMAP_MODE if native.llama_supports_mmap() else _READ_MODE
     read = 0.0
-    if raw.load_mode == _MMAP:
+    if raw.load_mode == _MMAP_MODE:
         read = _READ_SHARE if label(params) == CPU_LABEL else _READ_SHARE_BESIDE_DEVICE
         if not read_ahead(path, lambda share: on_progress(read * share)):
             raise Interrupted

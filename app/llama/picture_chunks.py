@@ -26,7 +26,7 @@ except (ImportError, OSError, RuntimeError, AttributeError) as error:
 mtmd: Any = llama_cpp.mtmd_cpp
 _N_SECTIONS = 4
 """Positions per row with M-RoPE."""
-_MARKER: bytes = mtmd.mtmd_default_marker()
+_PICTURE_MARKER: bytes = mtmd.mtmd_default_marker()
 
 
 Layout = tuple[tuple[int, ...] | PictureSlice, ...]
@@ -40,7 +40,7 @@ class Chunks:
         self._projector = projector
         self._handle = mtmd.mtmd_input_chunks_init()
         library.clear_errors()
-        text = mtmd.mtmd_input_text(_MARKER, len(_MARKER), False, True)
+        text = mtmd.mtmd_input_text(_PICTURE_MARKER, len(_PICTURE_MARKER), False, True)
         bitmaps = (mtmd.mtmd_bitmap_p_ctypes * 1)(lent)
         if mtmd.mtmd_tokenize(projector, self._handle, ctypes.byref(text), bitmaps, 1):
             self.close()

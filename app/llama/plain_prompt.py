@@ -15,7 +15,7 @@ _PREFIX_SHARE = 0.75
 """Share of that code before the gap."""
 _ANSWER_SHARE = 0.125
 """Share of the context that other files leave free."""
-_PROJECT, _FILE = "myproject\n", "filename\n"
+_PROJECT_NAME, _FILE_NAME = "myproject\n", "filename\n"
 """Names that llama-server writes into the prompt, so that both use the same cache."""
 _SNIPPET_HEADING = "\n\n--- snippet ---\n\n"
 """Text before another file, for models without a token for it."""
@@ -67,12 +67,12 @@ def _infill(model: Model, gap: Infill, n_ctx: int) -> list[int]:
     def text(value: str) -> list[int]:
         return model.tokenize(value, parse_special=False)
 
-    files: list[int] = [] if marks.repository is None else [marks.repository, *text(_PROJECT)]
+    files: list[int] = [] if marks.repository is None else [marks.repository, *text(_PROJECT_NAME)]
     for name, content in gap.files:
         files += text(_SNIPPET_HEADING) if marks.file is None else [marks.file, *text(f"{name}\n")]
         files += text(content)
     if marks.file is not None:
-        files += [marks.file, *text(_FILE)]
+        files += [marks.file, *text(_FILE_NAME)]
     room = min(_CODE_TOKENS, n_ctx // 2)
     begun, n_prefix = text(gap.begun), int(_PREFIX_SHARE * room)
     prefix, suffix = text(gap.prefix)[-n_prefix:], text(gap.suffix)[: max(0, room - n_prefix - 2 - len(begun))]

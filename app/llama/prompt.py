@@ -23,9 +23,9 @@ from app.settings.table import EFFORTS
 if TYPE_CHECKING:
     from app.llama.projector import Projector
 
-_OPEN, _CLOSE = "\ue000", "\ue001"
+_OPENING_CHARACTER, _CLOSING_CHARACTER = "\ue000", "\ue001"
 """Private-use characters around the number of a hidden text while the template is rendered."""
-_HIDDEN_TEXT_MARK = re.compile(f"{_OPEN}([0-9]{{1,9}}){_CLOSE}")
+_HIDDEN_TEXT_MARK = re.compile(f"{_OPENING_CHARACTER}([0-9]{{1,9}}){_CLOSING_CHARACTER}")
 _UNMERGED_CHARACTER = "\x01"
 """Character that no vocabulary merges with others."""
 
@@ -54,7 +54,9 @@ class PromptBuilder:
             )
         self._stops = CHATML_MARKS if self._template.is_chatml else ()
         # These characters in a message would be read as marks, so they are hidden too.
-        texts = sorted(filter(None, [*model.control_tokens, _OPEN, _CLOSE, MARK]), key=len, reverse=True)
+        texts = sorted(
+            filter(None, [*model.control_tokens, _OPENING_CHARACTER, _CLOSING_CHARACTER, MARK]), key=len, reverse=True
+        )
         self._control_texts = re.compile("|".join(map(re.escape, texts)))
         self._control = frozenset(model.control_tokens.values())
         self._written = markup_of(model.chat_template)
@@ -149,7 +151,7 @@ class PromptBuilder:
         def hide(text: str, pictures: Iterator[tuple[int, ...]] = none) -> str:
             def number(found: re.Match[str]) -> str:
                 hidden.append(next(pictures, ()) if found[0] == MARK else found[0])
-                return f"{_OPEN}{len(hidden) - 1}{_CLOSE}"
+                return f"{_OPENING_CHARACTER}{len(hidden) - 1}{_CLOSING_CHARACTER}"
 
             return self._control_texts.sub(number, text)
 

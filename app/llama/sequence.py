@@ -85,16 +85,18 @@ class _Functions(NamedTuple):
         return bool(function(handle, view, size, *self.arguments) == size)
 
 
-_PART = _Functions(
+_PART_FUNCTIONS = _Functions(
     native.llama_state_seq_get_size_ext,
     native.llama_state_seq_get_data_ext,
     native.llama_state_seq_set_data_ext,
     (SEQUENCE, native.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY),
 )
-_SEQUENCE = _Functions(
+_SEQUENCE_FUNCTIONS = _Functions(
     native.llama_state_seq_get_size, native.llama_state_seq_get_data, native.llama_state_seq_set_data, (SEQUENCE,)
 )
-_CONTEXT = _Functions(native.llama_state_get_size, native.llama_state_get_data, native.llama_state_set_data, ())
+_CONTEXT_FUNCTIONS = _Functions(
+    native.llama_state_get_size, native.llama_state_get_data, native.llama_state_set_data, ()
+)
 
 
 class StateCopies:
@@ -108,22 +110,22 @@ class StateCopies:
     def __init__(self, handle: Any, *, has_window: bool) -> None:
         self._handle = handle
         # A sequence's state leaves out tokens before a sliding window, so it could not be cut after a restore.
-        self._whole = _CONTEXT if has_window else _SEQUENCE
+        self._whole = _CONTEXT_FUNCTIONS if has_window else _SEQUENCE_FUNCTIONS
         self.kept: dict[int, Any] = {}
 
     def keep(self, n_past: int) -> None:
         """Save the part of the present state that cannot be rolled back to."""
-        if size := int(_PART.size(self._handle, *_PART.arguments)):
+        if size := int(_PART_FUNCTIONS.size(self._handle, *_PART_FUNCTIONS.arguments)):
             if len(self.kept) >= n_saved_states(size):
                 del self.kept[min(self.kept)]
             data = bytearray(size)
-            if _PART.move(_PART.get, self._handle, data):
+            if _PART_FUNCTIONS.move(_PART_FUNCTIONS.get, self._handle, data):
                 self.kept[n_past] = data
 
     def restore_kept(self, n_past: int) -> int:
         """Restore the last saved state of at most `n_past` tokens; return its tokens, or 0 on failure."""
         best = max((n for n in self.kept if n <= n_past), default=0)
-        return best if best and _PART.move(_PART.set, self._handle, self.kept[best]) else 0
+        return best if best and _PART_FUNCTIONS.move(_PART_FUNCTIONS.set, self._handle, self.kept[best]) else 0
 
     def cut(self, n_past: int) -> None:
         """Forget the saved states of more tokens."""

@@ -29,8 +29,8 @@ _THINKING_BLOCK_TEST = re.compile(r"""\[\s*['"]type['"]\s*\]\s*==\s*['"]thinking
 _REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
 """Fields in which templates read the reasoning of a message."""
 _EFFORT_FIELDS = ("reasoning_effort", "reasoning_strength", "thinking_effort")
-_ON = {"enable_thinking": True, "thinking": True, "reasoning": True, "thinking_mode": "enabled"}
-_OFF = {
+_THINKING_ON = {"enable_thinking": True, "thinking": True, "reasoning": True, "thinking_mode": "enabled"}
+_THINKING_OFF = {
     "enable_thinking": False,
     "thinking": False,
     "reasoning": False,
@@ -44,10 +44,10 @@ _NO_FUNCTIONS: dict[str, Any] = {"functions": "", "datetime": ""}
 _IN_SYSTEM = "system"
 _TOOL_VARIABLES = ("tools", "xml_tools", "functions", _IN_SYSTEM)
 """Variables with tools in templates; some read them from the system message."""
-_SYSTEM, _USER, _TOOL = "8120394756", "4975038621", "7305918246"
+_SYSTEM_PROBE, _USER_PROBE, _TOOL_PROBE = "8120394756", "4975038621", "7305918246"
 """Probe texts that no template contains; capitals or JSON do not change digits."""
 _PROBE_SCHEMA = {"type": "object", "properties": {"a": {"type": "string", "description": "a"}}, "required": ["a"]}
-_PROBE_TOOL = {"type": "function", "function": {"name": _TOOL, "description": "a", "parameters": _PROBE_SCHEMA}}
+_PROBE_TOOL = {"type": "function", "function": {"name": _TOOL_PROBE, "description": "a", "parameters": _PROBE_SCHEMA}}
 
 
 _Tools = Sequence[Mapping[str, Any]]
@@ -103,13 +103,13 @@ class ChatTemplate:
         self.call_format = format_of(source, shows_tools=self.shows_tools)
 
     def _find_manner(self, source: str) -> None:
-        asked = Message(Role.USER, _USER)
+        asked = Message(Role.USER, _USER_PROBE)
         self._has_system, self._tools_in, self._tools_need_system = True, "", False
         for self._in_parts, self._no_tools in product((False, True), (_NO_TOOLS, {}, _NO_FUNCTIONS)):
             rendered = self._tried([asked])
-            if rendered is not None and _USER in rendered:
-                both = self._tried([Message(Role.SYSTEM, _SYSTEM), asked])
-                self._has_system = both is None or _SYSTEM in both
+            if rendered is not None and _USER_PROBE in rendered:
+                both = self._tried([Message(Role.SYSTEM, _SYSTEM_PROBE), asked])
+                self._has_system = both is None or _SYSTEM_PROBE in both
                 self.leaves_out = False
                 self._find_tools(source, asked)
                 return
@@ -118,10 +118,10 @@ class ChatTemplate:
         self._in_parts, self._no_tools = False, _NO_TOOLS
 
     def _find_tools(self, source: str, asked: Message) -> None:
-        forms = ([asked], [Message(Role.SYSTEM, _SYSTEM), asked])
+        forms = ([asked], [Message(Role.SYSTEM, _SYSTEM_PROBE), asked])
         for self._tools_in in _TOOL_VARIABLES if "tools" in source or "functions" in source else ():
             for form in forms:
-                if _TOOL in (self._tried(form, [_PROBE_TOOL]) or ""):
+                if _TOOL_PROBE in (self._tried(form, [_PROBE_TOOL]) or ""):
                     self.shows_tools = True
                     self._tools_need_system = len(form) > 1 or self._tools_in == _IN_SYSTEM
                     return
@@ -311,7 +311,7 @@ def _as_call(call: ToolCall, *, as_text: bool) -> dict[str, Any]:
 
 def _switches(thinking: Thinking) -> dict[str, Any]:
     """Return the variables that request reasoning, under every name that templates use."""
-    enabled: dict[str, Any] = {} if thinking.enabled is None else _ON if thinking.enabled else _OFF
+    enabled: dict[str, Any] = {} if thinking.enabled is None else _THINKING_ON if thinking.enabled else _THINKING_OFF
     effort = thinking.effort
     return (
         enabled if effort is None or thinking.enabled is False else {**enabled, **dict.fromkeys(_EFFORT_FIELDS, effort)}

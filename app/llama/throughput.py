@@ -20,11 +20,11 @@ from app.llama.start_check import import_failure
 
 _F32, _Q4_K = 0, 12
 """`ggml_type`."""
-_INPUTS, _OUTPUTS = 4096, 65536
+_N_INPUTS, _N_OUTPUTS = 4096, 65536
 """150 MB of weights, more than the caches of most machines."""
 _FEW_OUTPUTS = 64
-_FEWEST, _MOST = 6, 64
-_LONG_ENOUGH_S = 1.5
+_MIN_PRODUCTS, _MAX_PRODUCTS = 6, 64
+_MEASURED_S = 1.5
 """Longer than most bursts of other programs."""
 _CONTEXT_BYTES = 1 << 20
 
@@ -82,7 +82,7 @@ def try_cpu() -> None:
 def _measured(
     device: int,
     n_threads: int,
-    n_outputs: int = _OUTPUTS,
+    n_outputs: int = _N_OUTPUTS,
     timed: Callable[[Callable[[], bool]], float | None] | None = None,
 ) -> float | None:
     """Measure on a device. Raises MemoryError without memory."""
@@ -97,8 +97,8 @@ def _measured(
         backend = owned("ggml_backend_dev_init", "ggml_backend_free", device, None)
         devices.set_threads(device, backend, n_threads)
         context = owned("ggml_init", "ggml_free", _InitParams(_CONTEXT_BYTES, None, True))
-        weights = _checked(ggml["ggml_new_tensor_2d"](context, _Q4_K, _INPUTS, n_outputs))
-        token = _checked(ggml["ggml_new_tensor_2d"](context, _F32, _INPUTS, 1))
+        weights = _checked(ggml["ggml_new_tensor_2d"](context, _Q4_K, _N_INPUTS, n_outputs))
+        token = _checked(ggml["ggml_new_tensor_2d"](context, _F32, _N_INPUTS, 1))
         graph = _checked(ggml["ggml_new_graph"](context))
         ggml["ggml_build_forward_expand"](graph, ggml["ggml_mul_mat"](context, weights, token))
         buffer = owned("ggml_backend_alloc_ctx_tensors", "ggml_backend_buffer_free", context, backend)
@@ -115,7 +115,7 @@ def _timed(compute: Callable[[], bool]) -> float | None:
         return None
     times: list[float] = []
     began = time.perf_counter()
-    while len(times) < _FEWEST or (len(times) < _MOST and time.perf_counter() - began < _LONG_ENOUGH_S):
+    while len(times) < _MIN_PRODUCTS or (len(times) < _MAX_PRODUCTS and time.perf_counter() - began < _MEASURED_S):
         started = time.perf_counter()
         if not compute():
             return None

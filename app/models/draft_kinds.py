@@ -20,7 +20,7 @@ from app.settings.placement import split_override
 
 _EAGLE_LAYERS = 3
 _DEFAULT_BLOCK, _LEAST_BLOCK, LONGEST_BLOCK = 16, 2, 64
-_SELECTOR, _MARKOV, _CONFIDENCE = "selector_hidden.weight", "markov_w1.weight", "conf_proj.weight"
+_SELECTOR_TENSOR, _MARKOV_TENSOR, _CONFIDENCE_TENSOR = "selector_hidden.weight", "markov_w1.weight", "conf_proj.weight"
 """Tensors of DFlash2 blocks, of DSpark blocks, and of DSpark blocks that predict the acceptance."""
 _SELECTOR_NUMBERS = ("block_size", "conv_kernel_size", "conv_group_size", "selector_rank", "selector_top_k")
 """Required numbers of a DFlash2 block."""
@@ -121,13 +121,15 @@ def _head_facts(header: GgufHeader) -> HeadFacts | None:
                 fault = fault or f"its blocks have {block} tokens; {_LEAST_BLOCK} to {LONGEST_BLOCK} are possible"
             mask, is_causal = mask if isinstance(mask, int) else 0, header.of_architecture("attention.causal") is True
             facts = HeadFacts(Source.DFLASH, numbers, width, block, mask, fault, is_causal=is_causal, first_drafted=1)
-            if _SELECTOR in header.tensors:
+            if _SELECTOR_TENSOR in header.tensors:
                 fault, n_candidates = fault or _selector_fault(header, width), header.number("selector_top_k")
                 return replace(facts, fault=fault, n_candidates=n_candidates)
-            if _MARKOV in header.tensors:
+            if _MARKOV_TENSOR in header.tensors:
                 fault = fault or (None if header.number("block_size") else "its header has no block_size")
                 first = int(header.of_architecture("sample_from_anchor") is False)
-                return replace(facts, fault=fault, first_drafted=first, has_confidence=_CONFIDENCE in header.tensors)
+                return replace(
+                    facts, fault=fault, first_drafted=first, has_confidence=_CONFIDENCE_TENSOR in header.tensors
+                )
             return facts
         case "gemma4-assistant":
             return HeadFacts(Source.MTP, (), header.number("embedding_length_out"), shares_memory=True)

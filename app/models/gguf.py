@@ -46,7 +46,7 @@ _FOREIGN_MAGIC = {
     b"<html": "it is a web page",
 }
 """Other formats by their first bytes."""
-_STRING, _ARRAY = 8, 9
+_STRING_TYPE, _ARRAY_TYPE = 8, 9
 _INTEGER_TYPES = (4, 5, 7)
 _MAX_KEPT_ARRAY = 512
 """Longest stored array: one number per layer, for the most layers that llama.cpp allows."""
@@ -249,14 +249,14 @@ def _key(reader: _Reader) -> str:
 
 def _value(reader: _Reader, key: str, *, vocabulary: bool) -> Value:
     kind = reader.number(_U32)
-    if kind == _STRING:
+    if kind == _STRING_TYPE:
         return reader.take(reader.number(_U64)).decode("utf-8", errors="replace")
     if kind in _STRUCT_FORMATS:
         return cast("Scalar", reader.number(_STRUCT_FORMATS[kind]))
-    if kind != _ARRAY:
+    if kind != _ARRAY_TYPE:
         raise HeaderError(f"a value has the unknown type {kind}")
     element, count = reader.number(_U32), reader.number(_U64)
-    if element == _STRING:
+    if element == _STRING_TYPE:
         return reader.strings(count, keep=vocabulary and key == TOKENS_KEY)
     if element in _INTEGER_TYPES and (count <= _MAX_KEPT_ARRAY or (vocabulary and key == TYPES_KEY)):
         if count > _MAX_ELEMENTS:

@@ -38,7 +38,7 @@ _MIN_SAVED_STATES, _MAX_SAVED_STATES = 2, 8
 _F16, _F32 = 2, 4
 _BATCH_COPIES = 4
 """Overlapping batches on several devices (llama.cpp's GGML_SCHED_MAX_COPIES); each has its own inputs."""
-_INPUTS = ("token_embd.weight", "position_embd.", "token_types.", "per_layer_token_embd.")
+_INPUT_TENSORS = ("token_embd.weight", "position_embd.", "token_types.", "per_layer_token_embd.")
 """Prefixes of tensor names in llama.cpp's input layer (LLM_TENSOR_LAYER_INPUT)."""
 _TOKEN_BYTES = 400
 """Tokenizer memory per token, in Tandem and llama.cpp; a process grows by 410 bytes at 49,152 and 151,936 tokens."""
@@ -185,7 +185,7 @@ def with_tensors(need: ModelMemory, path: Path, overrides: Sequence[str] = (), *
         if device == CPU:
             in_ram += n_bytes
         elif layer is None:
-            is_input = name.startswith(_INPUTS) and device is None
+            is_input = name.startswith(_INPUT_TENSORS) and device is None
             embedding += n_bytes if is_input else 0
             output += 0 if is_input else n_bytes
         else:

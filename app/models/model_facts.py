@@ -49,8 +49,10 @@ EXPERT = re.compile(rf"blk\.([0-9]{{1,4}}){EXPERTS}")
 LAYER_TENSOR = re.compile(r"blk\.([0-9]{1,4})\.(.+)")
 """Name of a tensor of a layer, with its layer and its part."""
 
-_RECURRENT = frozenset({"mamba", "mamba2", "rwkv6", "rwkv6qwen2", "rwkv7", "arwkv7"})
-_HYBRID = frozenset({"falcon-h1", "granitehybrid", "jamba", "kimi-linear", "minimax-01", "plamo2", "qwen3next"})
+_RECURRENT_ARCHITECTURES = frozenset({"mamba", "mamba2", "rwkv6", "rwkv6qwen2", "rwkv7", "arwkv7"})
+_HYBRID_ARCHITECTURES = frozenset(
+    {"falcon-h1", "granitehybrid", "jamba", "kimi-linear", "minimax-01", "plamo2", "qwen3next"}
+)
 _HYBRID_WITH_ROLLBACK = frozenset(
     {
         "bailingmoe3",
@@ -213,7 +215,7 @@ def _mtp_layers(header: GgufHeader) -> tuple[int, str | None]:
 
 def is_recurrent(architecture: str) -> bool:
     """Return whether an architecture has recurrent state, which cannot be cut back (llama.cpp's src/llama-arch.cpp)."""
-    return architecture in _RECURRENT | _HYBRID | _HYBRID_WITH_ROLLBACK
+    return architecture in _RECURRENT_ARCHITECTURES | _HYBRID_ARCHITECTURES | _HYBRID_WITH_ROLLBACK
 
 
 def keeps_snapshots(header: GgufHeader) -> bool:

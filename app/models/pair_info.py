@@ -11,9 +11,9 @@ from app.models.memory_estimate import CELLS, longest_trained, round_up
 from app.settings.layers import ThinkingSupport
 
 _CTX_MULTIPLE = 1024
-_LEAST_ROOM = 1024
+_MIN_ANSWER_TOKENS = 1024
 """Smallest room for an answer in tokens."""
-_SHARE_OF_ROOM = 4
+_PROMPT_PER_ROOM = 4
 """Prompt tokens per token of room for the answer and the next prompts."""
 
 
@@ -137,7 +137,7 @@ def context_limit(pair: PairInfo) -> ContextLimit:
 
 def enough_for(pair: PairInfo, n_tokens: int) -> int:
     """Return a context for these tokens and an answer; 0 if the limit is too short."""
-    limit, with_answer = context_limit(pair).n_ctx, n_tokens + max(_LEAST_ROOM, n_tokens // _SHARE_OF_ROOM)
+    limit, with_answer = context_limit(pair).n_ctx, n_tokens + max(_MIN_ANSWER_TOKENS, n_tokens // _PROMPT_PER_ROOM)
     return min(limit, -(-with_answer // _CTX_MULTIPLE) * _CTX_MULTIPLE) if n_tokens < limit else 0
 
 

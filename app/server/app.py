@@ -181,11 +181,11 @@ async def apply_template(request: Request, service: Service) -> Response:
     return JSONResponse({"prompt": await result_of(request, service.queue, Query(partial(prompt_text, asked)))})
 
 
-_CHAT = answering("chatcmpl-", read_choices, ChatFormat)
-_COMPLETIONS = answering("cmpl-", read_completions, TextFormat)
-_RESPONSES = answering("resp_", lambda *asked: [read_response(*asked)], ResponseFormat)
-_MESSAGES = answering("msg_", lambda *asked: [read_anthropic(*asked)], AnthropicFormat)
-_NATIVE, _INFILL = (answering("", read, NativeFormat) for read in (read_native, read_infill))
+_CHAT_HANDLER = answering("chatcmpl-", read_choices, ChatFormat)
+_COMPLETIONS_HANDLER = answering("cmpl-", read_completions, TextFormat)
+_RESPONSES_HANDLER = answering("resp_", lambda *asked: [read_response(*asked)], ResponseFormat)
+_MESSAGES_HANDLER = answering("msg_", lambda *asked: [read_anthropic(*asked)], AnthropicFormat)
+_NATIVE_HANDLER, _INFILL_HANDLER = (answering("", read, NativeFormat) for read in (read_native, read_infill))
 _ROUTES: tuple[tuple[str, tuple[str, ...], Handler], ...] = (
     ("GET", ("/",), home),
     ("GET", ("/health", "/v1/health"), health),
@@ -194,13 +194,13 @@ _ROUTES: tuple[tuple[str, tuple[str, ...], Handler], ...] = (
     ("GET", ("/props",), props),
     ("GET", ("/slots",), slots),
     ("GET", ("/metrics",), counters),
-    ("POST", ("/chat/completions", "/v1/chat/completions"), _CHAT),
-    ("POST", ("/v1/completions",), _COMPLETIONS),
-    ("POST", ("/responses", "/v1/responses"), _RESPONSES),
-    ("POST", ("/v1/messages",), _MESSAGES),
+    ("POST", ("/chat/completions", "/v1/chat/completions"), _CHAT_HANDLER),
+    ("POST", ("/v1/completions",), _COMPLETIONS_HANDLER),
+    ("POST", ("/responses", "/v1/responses"), _RESPONSES_HANDLER),
+    ("POST", ("/v1/messages",), _MESSAGES_HANDLER),
     ("POST", ("/v1/messages/count_tokens",), count_tokens),
-    ("POST", ("/completion", "/completions"), _NATIVE),
-    ("POST", ("/infill",), _INFILL),
+    ("POST", ("/completion", "/completions"), _NATIVE_HANDLER),
+    ("POST", ("/infill",), _INFILL_HANDLER),
     ("POST", ("/tokenize",), tokenize),
     ("POST", ("/detokenize",), detokenize),
     ("POST", ("/apply-template",), apply_template),

@@ -17,7 +17,7 @@ from app.worker.request import AnswerRequest, with_pictures
 
 _ID_LENGTH = 9
 """Mistral's templates refuse call ids of any other length."""
-_ROLES = {"system": Role.SYSTEM, "developer": Role.SYSTEM, "user": Role.USER, "assistant": Role.ASSISTANT}
+_ROLE_BY_NAME = {"system": Role.SYSTEM, "developer": Role.SYSTEM, "user": Role.USER, "assistant": Role.ASSISTANT}
 _SKIPPED_SUFFIXES = ("_call", "_output", "reference", "snapshot", "compaction", "_trigger", "_update")
 """Suffixes of item types without content for a model: OpenAI's own tools, and Codex's own records."""
 
@@ -76,7 +76,7 @@ def _read_message(message: Fields, pictures: RequestPictures) -> Iterator[Messag
         id_ = message.text("tool_call_id") or message.text("name", "0")
         yield _result(message, pictures, id_)
         return
-    if role not in _ROLES:
+    if role not in _ROLE_BY_NAME:
         refuse(message.at("role"), message.raw("role"), "system, developer, user, assistant or tool")
     reasoning = message.text("reasoning_content") or message.text("reasoning")
     texts, calls, has_results = [], [], False
@@ -99,7 +99,7 @@ def _read_message(message: Fields, pictures: RequestPictures) -> Iterator[Messag
                 shown += pictures.take()
     calls += map(_read_call, message.objects("tool_calls"))
     if texts or reasoning or calls or not has_results:
-        yield Message(_ROLES[role], "\n".join(texts), reasoning, tuple(calls), pictures=tuple(shown))
+        yield Message(_ROLE_BY_NAME[role], "\n".join(texts), reasoning, tuple(calls), pictures=tuple(shown))
 
 
 def _read_call(call: Fields) -> ToolCall:

@@ -20,7 +20,7 @@ from app.worker.engine_worker import Job
 from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, PairChanged
 from app.worker.request import AnswerRequest
 
-_SUMMED = (
+_SUMMED_COUNTERS = (
     *("prompt_n", "cache_n", "prompt_ns", "draft_prompt_ns", "predicted_n", "predicted_ns"),
     *("draft_n", "draft_n_accepted", "verify_steps", "drafted_steps"),
 )
@@ -58,7 +58,7 @@ class Metrics:
         if isinstance(event, Finished):
             stats = event.stats
             self.n_answered += 1
-            for name in _SUMMED:
+            for name in _SUMMED_COUNTERS:
                 setattr(self.total, name, getattr(self.total, name) + getattr(stats, name))
             self.longest = max(self.longest, stats.cache_n + stats.prompt_n + stats.predicted_n)
         if isinstance(event, Step | Finished):

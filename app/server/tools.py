@@ -24,7 +24,7 @@ _TOOL_CHOICES = {
     **dict.fromkeys(("any", "required", "function", "tool", "custom"), "required"),
 }
 """Types of `tool_choice` in the APIs of OpenAI and Anthropic."""
-_ANCHORS = re.compile(r"\A\^|(?<!\\)\$\Z")
+_ANCHOR_PATTERN = re.compile(r"\A\^|(?<!\\)\$\Z")
 _INPUT = "input"
 """Parameter that holds the text for a custom tool."""
 _INPUT_BEGIN = re.compile(rf'\s*\{{\s*"{_INPUT}"\s*:\s*"')
@@ -102,7 +102,7 @@ def _read_custom_tool(fields: Fields) -> dict[str, Any]:
     if definition:
         value["description"] = f"It must match this {syntax} grammar: {definition}"
     if definition and syntax == "regex":
-        value["pattern"] = f"^(?:{_ANCHORS.sub('', definition)})$"
+        value["pattern"] = f"^(?:{_ANCHOR_PATTERN.sub('', definition)})$"
     tool = read_tool(Fields({"name": fields.raw("name"), "description": fields.raw("description")}))
     tool["function"]["parameters"] = {"type": "object", "properties": {_INPUT: value}, "required": [_INPUT]}
     return {**tool, "custom": {syntax: definition} if definition else {}}

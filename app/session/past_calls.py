@@ -18,7 +18,7 @@ REPEATED = "This call was made before; its result is above."
 """Result of a repeated call, which does not run."""
 _MARKUP_START = re.compile(r"\s*(```\w*\s*)?[<{\[]")
 """Beginning of an answer that is markup: a tag, an object or a list, perhaps in a code block."""
-_TAG = re.compile(r"<[^<>]*>")
+_TAG_PATTERN = re.compile(r"<[^<>]*>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def is_empty(answer: str, tools: Iterable[str]) -> bool:
     """Return whether an answer has no text, or only markup: tags, or a call or definition of a tool."""
     if _MARKUP_START.match(answer) and any(name in answer for name in tools):
         return True
-    return not _TAG.sub("", answer).strip()
+    return not _TAG_PATTERN.sub("", answer).strip()
 
 
 def with_results_as_text(request: AnswerRequest) -> AnswerRequest:

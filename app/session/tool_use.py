@@ -32,7 +32,7 @@ _SAFE_NAME = re.compile(r"[^A-Za-z0-9_-]")
 """Characters that function names may not contain in any call format."""
 _MIN_CHARACTERS, _CHARACTERS_PER_TOKEN = 2_000, 3
 """Shortest part of a result that is kept, and a cautious estimate of characters per token."""
-_STOPPED, _DECLINED = "The user stopped this call.", "The user does not allow this call."
+_STOPPED_RESULT, _DECLINED_RESULT = "The user stopped this call.", "The user does not allow this call."
 
 
 class Transcript(Protocol):
@@ -234,7 +234,7 @@ class ToolUse:
         if question.call is None or question.tool is None:
             self._n_rounds, self._has_news = 0, permission is not Permission.NO
         elif permission is Permission.NO:
-            self._end_call(conversation, _DECLINED, failed=True)
+            self._end_call(conversation, _DECLINED_RESULT, failed=True)
         else:
             self._run(question.call, question.tool, read_arguments(question.call) or {})
         return failure
@@ -286,6 +286,6 @@ class ToolUse:
         self._host.cancel(self._number)
         self.question = None
         if self._calls:
-            self._end_call(conversation, _STOPPED, failed=True, state=State.STOPPED)
+            self._end_call(conversation, _STOPPED_RESULT, failed=True, state=State.STOPPED)
         self._calls = []
         return Outcome(Ending(FinishReason.CANCELLED), "", counts=True)

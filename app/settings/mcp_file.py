@@ -17,9 +17,9 @@ from app.core.printable import printable
 from app.core.regular_file import MissingFile, read_user_text
 from app.settings.table import nearest
 
-_TABLES = ("mcpServers", "servers", "context_servers", "mcp")
+_TABLE_KEYS = ("mcpServers", "servers", "context_servers", "mcp")
 """Keys of the server table: in Claude Desktop and most programs, VS Code, Zed, and OpenCode."""
-_KEYS = (
+_KNOWN_KEYS = (
     *("type", "command", "args", "env", "envFile", "cwd", "url", "headers"),
     *("disabled", "enabled", "active", "tools", "disabledTools"),
 )
@@ -38,7 +38,7 @@ _OTHER_KEYS = {
     }.items()
     for other in others.split()
 }
-"""Names that some programs, or users, give to a key of `_KEYS`."""
+"""Names that some programs, or users, give to a key of `_KNOWN_KEYS`."""
 _TYPES = {"stdio": "command", "local": "command", "sse": "url", "http": "url", "streamablehttp": "url", "remote": "url"}
 """The required key by type of server."""
 _COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
@@ -50,7 +50,7 @@ _HEADER_NAME, _HEADER_VALUE = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII), re.c
 _SHORTEST_SECRET = 6
 """Shortest secret in characters; shorter values are ports and switches."""
 _SECRET_NAME = re.compile(r"key|token|secret|pass|pwd|auth|cred|cookie|dsn", re.IGNORECASE)
-_FIX = "Fix it there."
+_DEFAULT_FIX = "Fix it there."
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,15 +113,15 @@ def read_servers(path: Path) -> tuple[McpServer, ...]:
         return ()
     file = _Entry(path, text)
     root = replace(file, raw=_parsed(file)).table()
-    name = next((name for name in _TABLES if name in root), None)
+    name = next((name for name in _TABLE_KEYS if name in root), None)
     servers = root[name].table() if name is not None else root
     if name == "mcp" and "servers" in servers:
         # VS Code's settings.json
         servers = servers["servers"].table()
     has_servers = any(isinstance(one.raw, dict) and one.raw.keys() & {"command", "url"} for one in root.values())
     if name is None and root and not has_servers:
-        key = max(root, key=lambda key: (bool(nearest(key, _TABLES)), isinstance(root[key].raw, dict)))
-        raise root[key].wrong(f"is no table of servers.{nearest(key, _TABLES)}", "Name the table mcpServers.")
+        key = max(root, key=lambda key: (bool(nearest(key, _TABLE_KEYS)), isinstance(root[key].raw, dict)))
+        raise root[key].wrong(f"is no table of servers.{nearest(key, _TABLE_KEYS)}", "Name the table mcpServers.")
     return tuple(_server_or_fault(name, entry) for name, entry in servers.items())
 
 
@@ -156,7 +156,7 @@ def _parsed(file: _Entry) -> Any:
         text = _LAST_COMMA.sub(blank, _COMMENT.sub(blank, file.text_of_file))
         return json.loads(text, object_pairs_hook=unique)
     except json.JSONDecodeError as error:
-        fix = r'Write each backslash twice, as in "C:\\Users".' if "escape" in error.msg else _FIX
+        fix = r'Write each backslash twice, as in "C:\\Users".' if "escape" in error.msg else _DEFAULT_FIX
         raise file.wrong(f"is not JSON: {error.msg}.", fix, error.pos) from None
     except (RecursionError, ValueError):
         raise file.wrong("is nested too deeply, or has a number that is too long.") from None
@@ -221,16 +221,16 @@ def _with_home(text: str) -> str:
 
 
 def _known_keys(entry: _Entry) -> tuple[dict[str, _Entry], list[str]]:
-    """Return the values of a server under the keys of `_KEYS`, and its other keys."""
+    """Return the values of a server under the keys of `_KNOWN_KEYS`, and its other keys."""
     found: dict[str, _Entry] = {}
     ignored = []
-    spellings = {key.lower(): key for key in (*_KEYS, *_OTHER_KEYS)}
+    spellings = {key.lower(): key for key in (*_KNOWN_KEYS, *_OTHER_KEYS)}
     for key, value in entry.table().items():
         name = _OTHER_KEYS.get(key, key)
         if key == "requestInit" or (key == "command" and isinstance(value.raw, dict)):
             # GitHub Copilot in JetBrains' editors groups the headers, and Zed the command.
             found |= _known_keys(value)[0]
-        elif name in _KEYS:
+        elif name in _KNOWN_KEYS:
             found |= {name: value} if value.raw is not None else {}
         elif near := _misspelled(key.lower(), spellings):
             raise value.wrong(f'is no key of a server. Did you mean "{spellings[near]}"?')
@@ -316,7 +316,7 @@ class _Entry:
         pairs = (line.strip().removeprefix("export ").partition("=") for line in lines if "=" in line)
         return {name.strip(): value.strip().strip("'\"") for name, _, value in pairs if not name.startswith("#")}
 
-    def wrong(self, what: str, fix: str = _FIX, at: int | None = None) -> SettingsError:
+    def wrong(self, what: str, fix: str = _DEFAULT_FIX, at: int | None = None) -> SettingsError:
         """Return the error for the value, or for the file at a position."""
         if at is None:
             at = 0

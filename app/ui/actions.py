@@ -258,7 +258,7 @@ class Findable(Protocol):
 FoundT = TypeVar("FoundT", bound=Findable)
 _SHORTEST_WORD = 3
 """Letters of the shortest word that finds anything alone; "how do I" finds nothing."""
-_MISTYPED_FROM, _LIKENESS = 4, 0.7
+_MIN_LENGTH, _SIMILARITY = 4, 0.7
 """Shortest corrected word in letters, and its minimum similarity to a known word."""
 
 
@@ -273,7 +273,7 @@ def find(query: str, known: Sequence[FoundT]) -> list[FoundT]:
         return found
     vocabulary = {word for each in known for text in (each.name, each.words) for word in text.casefold().split()}
     corrected = [
-        next(iter(get_close_matches(word, vocabulary, 1, _LIKENESS) if len(word) >= _MISTYPED_FROM else ()), word)
+        next(iter(get_close_matches(word, vocabulary, 1, _SIMILARITY) if len(word) >= _MIN_LENGTH else ()), word)
         for word in typed
     ]
     named = [word for word in corrected if len(word) >= _SHORTEST_WORD]

@@ -51,7 +51,7 @@ FASTEST_S, SLOWEST_S, HEAVY_S = 0.033, 0.09, 0.5
 _BUSY_SHARE, _FREE_SHARE, _HEAVY_SHARE = 0.02, 0.25, 0.1
 """Share of a core for drawing: while the models use all cores and wait for their slowest thread; while a core is idle;
 and at the slowest pace."""
-_SAMPLE_S, _IDLE = 0.5, 0.5
+_SAMPLE_S, _IDLE_CORES = 0.5, 0.5
 """Seconds between two samples of CPU use, and the idle cores that count as one idle core."""
 
 
@@ -101,7 +101,7 @@ class IdleCore:
             before, self._at, self._used = self._used, time.monotonic(), used_seconds()
             # A sample that spans a pause says nothing about the present.
             if passed < 2 * _SAMPLE_S and before < math.inf:
-                self._is_there = usable_cpus() - (self._used - before) / passed >= _IDLE
+                self._is_there = usable_cpus() - (self._used - before) / passed >= _IDLE_CORES
         return self._is_there
 
 

@@ -13,7 +13,7 @@ from app.settings.table import BY_NAME
 
 CHOOSE = "f9,ctrl+up,alt+up" if sys.platform == "darwin" else "ctrl+up,alt+up"
 """Keys that choose a message; macOS uses ctrl+up itself, and its terminal does not send alt+up."""
-_WORDS = {
+_WORDING_BY_ACTION = {
     "doctor": "tandem doctor",
     "draft": "--draft",
     "isolate": "--isolate",
@@ -79,7 +79,7 @@ def _words(name: str, arguments: list[str]) -> str | None:
         from app.hardware.installation import install_command
 
         return install_command(*arguments)
-    return _WORDS.get(name)
+    return _WORDING_BY_ACTION.get(name)
 
 
 def bind(

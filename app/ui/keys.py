@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widget import Widget
 
-_GAP = 2
+_GAP_CELLS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Word:
     @property
     def cells(self) -> int:
         """Width including the gap after it."""
-        return self.text.cell_length + _GAP
+        return self.text.cell_length + _GAP_CELLS
 
 
 class Words(Widget, can_focus=False):
@@ -49,9 +49,9 @@ class Words(Widget, can_focus=False):
     def render(self) -> Content:
         width = self.size.width
         right = list(self._right)
-        while len(right) > 1 and _cells(right) > width + _GAP:
+        while len(right) > 1 and _cells(right) > width + _GAP_CELLS:
             right.pop(0)
-        end = width + _GAP - _cells(right)
+        end = width + _GAP_CELLS - _cells(right)
         left: list[Word] = []
         for at, word in enumerate(self._left):
             staying = [] if word.stays else [each for each in self._left[at:] if each.stays]
@@ -67,12 +67,12 @@ class Words(Widget, can_focus=False):
         line = Content("")
         for word in words:
             self._places.append((x + line.cell_length, word))
-            line += word.text + " " * _GAP
+            line += word.text + " " * _GAP_CELLS
         return line
 
     def on_click(self, event: events.Click) -> None:
         for x, word in self._places:
-            if x <= event.x - self.gutter.left < x + word.cells - _GAP:
+            if x <= event.x - self.gutter.left < x + word.cells - _GAP_CELLS:
                 event.stop()
                 word.clicked()
                 return

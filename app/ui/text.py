@@ -33,8 +33,8 @@ CHOSEN_BAR = "┃"
 """Mark of the chosen item, and of the prompt while keys act on that item."""
 NONE = "\N{EN DASH}"
 """Placeholder for an unknown number."""
-_BARS = "▁▂▃▄▅▆▇█"
-_K = 1024
+_BAR_CHARACTERS = "▁▂▃▄▅▆▇█"
+_KIBI = 1024
 _TIME_UNITS = ((3600, "h"), (60, "min"))
 _DAY_S, _WEEK_DAYS = 86_400, 7
 
@@ -44,15 +44,17 @@ def sparkline(values: Sequence[float]) -> str:
     top = max(values, default=0.0)
     if top <= 0:
         return ""
-    return "".join(_BARS[min(len(_BARS) - 1, int(value / top * len(_BARS)))] for value in values)
+    return "".join(
+        _BAR_CHARACTERS[min(len(_BAR_CHARACTERS) - 1, int(value / top * len(_BAR_CHARACTERS)))] for value in values
+    )
 
 
 def tokens(count: int) -> str:
     """Format a number of tokens like a context length: 32768 is 32k."""
-    if count < _K:
+    if count < _KIBI:
         return str(count)
-    thousands = count / _K
-    return f"{thousands:.0f}k" if thousands >= 10 or count % _K == 0 else f"{thousands:.1f}k"
+    thousands = count / _KIBI
+    return f"{thousands:.0f}k" if thousands >= 10 or count % _KIBI == 0 else f"{thousands:.1f}k"
 
 
 def percent(share: float) -> str:

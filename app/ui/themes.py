@@ -16,7 +16,7 @@ from app.settings.table import nearest
 
 MIN_CONTRAST = 4.5
 """Lowest contrast of text with its background (WCAG 2.1, success criterion 1.4.3)."""
-_RULE, _RAISED, _CHOSEN, _MUTED = 0.2, 0.08, 0.2, 0.75
+_RULE_SHARE, _RAISED_SHARE, _CHOSEN_SHARE, _MUTED_SHARE = 0.2, 0.08, 0.2, 0.75
 """Shares of the text's color in lines, in raised areas, in their chosen line, and in their muted text."""
 _BLEND_STEPS = 20
 _SYNTAX_COLORS = ("syntax-keyword", "syntax-string", "syntax-name", "syntax-number")
@@ -123,8 +123,8 @@ def theme_colors(theme: Theme) -> dict[str, str]:
     them. Themes that are not Tandem's also get `draft`, `target`, `quiet`, `rule` and the colors of code.
     """
     background, foreground = _grounds(theme)
-    raised, chosen = background.blend(foreground, _RAISED), background.blend(foreground, _CHOSEN)
-    ink, muted = (readable(background.blend(foreground, share), chosen).hex for share in (1.0, _MUTED))
+    raised, chosen = background.blend(foreground, _RAISED_SHARE), background.blend(foreground, _CHOSEN_SHARE)
+    ink, muted = (readable(background.blend(foreground, share), chosen).hex for share in (1.0, _MUTED_SHARE))
     colors = {"raised": raised.hex, "chosen": chosen.hex, "ink": ink, "muted": muted}
     if not theme.ansi:
         for place in ("input-selection", "screen-selection"):
@@ -136,7 +136,7 @@ def theme_colors(theme: Theme) -> dict[str, str]:
         own = {name: readable(Color.parse(shipped[name]), background).hex for name in _OWN_COLORS}
         if theme.ansi:
             own |= _ANSI_SYNTAX
-        own["rule"] = background.blend(foreground, _RULE).hex
+        own["rule"] = background.blend(foreground, _RULE_SHARE).hex
         colors |= own
     # Scrollbars as quiet as lines
     rule, quiet, behind = own["rule"], own["quiet"], theme.to_color_system().generate()["background"]

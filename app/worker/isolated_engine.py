@@ -18,7 +18,7 @@ from app.worker.jobs import ReloadJob
 
 _CLOSE_S = 5.0
 _POLL_S = 0.05
-_RELOADING = "The models had to be loaded again."
+_RELOAD_REASON = "The models had to be loaded again."
 
 log = logging.getLogger("tandem.isolated")
 log.addHandler(logging.NullHandler())
@@ -95,7 +95,7 @@ class IsolatedEngine(CommandQueue):
                 self._report_reload(command, error)
                 if isinstance(error, EngineLostError) and self._loader is not None and not self._has_reloaded:
                     self._has_reloaded = True
-                    self._emit(Notice(_RELOADING))
+                    self._emit(Notice(_RELOAD_REASON))
                     self.run(ReloadJob())
             except OSError as error:
                 reason = error.strerror or str(error)

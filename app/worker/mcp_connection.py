@@ -35,11 +35,11 @@ _MAX_LOGGED_LINES, _MAX_LINE = 10_000, 4_096
 """Logged lines of a server, and characters per line."""
 _LOG_S = 1.0
 """Wait for the last lines of a server that has ended."""
-_GRACE_S = 3.0
+_EXIT_GRACE_S = 3.0
 """How long a server may take to end after Tandem has ended."""
 _SSE_READ_S = 86_400.0
-_CODEC = "tandem-metered-utf-8"
-_GUARDED = """
+_CODEC_NAME = "tandem-metered-utf-8"
+_GUARDED_PROGRAM = """
 import os, select, signal, sys, time
 if not os.fork():
     # The standard input hangs up when Tandem has ended, even by SIGKILL.
@@ -60,11 +60,11 @@ if not os.fork():
 os.execvp(sys.argv[2], sys.argv[2:])
 """
 """Runs a server beside a process that ends its process group after Tandem; on Windows, the SDK's job object does."""
-_CAUSE = re.compile(r"\s*(?:[\w.]*(?:Error|Exception)\b.*:|npm (?:error|ERR!) \w+ .* - )")
+_CAUSE_PATTERN = re.compile(r"\s*(?:[\w.]*(?:Error|Exception)\b.*:|npm (?:error|ERR!) \w+ .* - )")
 """Lines with a cause in the messages of Python, Node.js and npm."""
 
 
-_METER: ContextVar[Meter] = ContextVar("meter")
+_CURRENT_METER: ContextVar[Meter] = ContextVar("meter")
 """Meter of the present task's connection."""
 
 
@@ -73,7 +73,7 @@ class _MeteredDecoder(codecs.IncrementalDecoder):
 
     def __init__(self, errors: str = "strict") -> None:
         super().__init__(errors)
-        self._inner, self._meter = codecs.getincrementaldecoder("utf-8")(errors), _METER.get()
+        self._inner, self._meter = codecs.getincrementaldecoder("utf-8")(errors), _CURRENT_METER.get()
 
     def decode(self, data: Any, final: bool = False) -> str:
         self._meter.count(bytes(data))
@@ -83,8 +83,8 @@ class _MeteredDecoder(codecs.IncrementalDecoder):
 def find_codec(name: str) -> codecs.CodecInfo | None:
     """Return the codec of the transport, for `codecs.register`."""
     utf_8 = codecs.lookup("utf-8")
-    metered = codecs.CodecInfo(utf_8.encode, utf_8.decode, incrementaldecoder=_MeteredDecoder, name=_CODEC)
-    return metered if name.replace("_", "-") == _CODEC else None
+    metered = codecs.CodecInfo(utf_8.encode, utf_8.decode, incrementaldecoder=_MeteredDecoder, name=_CODEC_NAME)
+    return metered if name.replace("_", "-") == _CODEC_NAME else None
 
 
 @asynccontextmanager
@@ -92,7 +92,7 @@ async def connected(server: McpServer, meter: Meter, start_s: float) -> AsyncIte
     """Start a server, or connect to one, and end it. `failure` explains its errors."""
     from mcp import Client
 
-    _METER.set(meter)
+    _CURRENT_METER.set(meter)
     async with AsyncExitStack() as stack:
         transport = _http(server, meter, start_s) if server.url else await _stdio(server, meter, stack)
         try:
@@ -117,8 +117,8 @@ async def _stdio(server: McpServer, meter: Meter, stack: AsyncExitStack) -> Any:
         raise missing_command(server.command)
     words = [server.command, *server.args]
     if sys.platform != "win32":
-        words = [sys.executable, "-I", "-S", "-c", _GUARDED, str(_GRACE_S), *words]
-    how: dict[str, Any] = {"encoding": _CODEC, "encoding_error_handler": "replace"}
+        words = [sys.executable, "-I", "-S", "-c", _GUARDED_PROGRAM, str(_EXIT_GRACE_S), *words]
+    how: dict[str, Any] = {"encoding": _CODEC_NAME, "encoding_error_handler": "replace"}
     command = StdioServerParameters(command=words[0], args=words[1:], env=server.env, cwd=server.cwd, **how)
     return stdio_client(command, await stack.enter_async_context(_logged(server, meter)))
 
@@ -136,7 +136,7 @@ async def _logged(server: McpServer, meter: Meter) -> AsyncIterator[TextIO]:
                     continue
                 if (n_lines := n_lines + 1) <= _MAX_LOGGED_LINES:
                     log.warning("%s: %s", server.name, one_line(line))
-                meter.line = line if _CAUSE.match(line) or not _CAUSE.match(meter.line) else meter.line
+                meter.line = line if _CAUSE_PATTERN.match(line) or not _CAUSE_PATTERN.match(meter.line) else meter.line
 
     thread = threading.Thread(target=read, name=f"log of {server.name}", daemon=True)
     thread.start()

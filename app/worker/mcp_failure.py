@@ -11,7 +11,7 @@ from app.settings.mcp_file import McpServer
 _MAX_BYTES, MAX_MESSAGE = 100 << 20, 16 << 20
 """Bytes that a server may send for one command, and in one message."""
 _MAX_JUNK = 80
-_SOURCES = {
+_SOURCE_BY_COMMAND = {
     **dict.fromkeys(("npx", "npm", "node"), "Install Node.js, which includes it: https://nodejs.org"),
     **dict.fromkeys(("uvx", "uv"), "Install uv, which includes it: https://docs.astral.sh/uv"),
     **dict.fromkeys(("docker",), "Install Docker, which includes it: https://docs.docker.com"),
@@ -96,7 +96,7 @@ class Meter:
 
 def missing_command(command: str) -> UnusableServerError:
     """Return the error for a missing command, with how to install it."""
-    fix = _SOURCES.get(command, "Install it, or correct its command in mcp.json.")
+    fix = _SOURCE_BY_COMMAND.get(command, "Install it, or correct its command in mcp.json.")
     fix = "Put the arguments of its command into args in mcp.json." if " " in command else fix
     return UnusableServerError(f'cannot start: there is no command "{one_line(command)}"', fix)
 

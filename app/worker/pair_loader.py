@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from app.worker.isolated_engine import IsolatedEngine
 
 _POLL_S = 0.2
-_CHILD = "from app.llama.cancel import CancelFlag; from app.worker import engine_process as p; p.serve(CancelFlag())"
+_CHILD_PROGRAM = (
+    "from app.llama.cancel import CancelFlag; from app.worker import engine_process as p; p.serve(CancelFlag())"
+)
 
 
 class PairLoader(ChosenPair):
@@ -76,7 +78,7 @@ def make_engine(process: ProcessOptions, *receivers: Callable[[Event], None]) ->
     from app.core.program import python_command
     from app.worker.isolated_engine import IsolatedEngine
 
-    child = python_command("-c", _CHILD)
+    child = python_command("-c", _CHILD_PROGRAM)
     return IsolatedEngine(receivers, child, process.rpc)
 
 

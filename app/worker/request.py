@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from app.engine.types import PlainPrompt
     from app.llama.pair import NativePair
 
-_LEAST_ROOM = 4
+_CONTEXT_PER_ROOM = 4
 """A short context keeps at most this fraction free for an answer."""
 _SUBJECT_AND_FIX = {
     "prompt": ("The prompt has", "Shorten it"),
@@ -160,7 +160,7 @@ def with_seed(sampling: SamplingParams, seed: int | None = None) -> SamplingPara
 def refuse_overflow(pair: LoadedPair, request: AnswerRequest, n_tokens: int) -> None:
     """Raise ContextOverflowError if the context is too short for a rendered prompt."""
     n_ctx, n_prompt = pair.target.n_ctx, n_tokens
-    if n_tokens + min(request.n_room, n_ctx // _LEAST_ROOM) <= n_ctx:
+    if n_tokens + min(request.n_room, n_ctx // _CONTEXT_PER_ROOM) <= n_ctx:
         return
     messages = request.messages
     # Tool calls and their results belong to the prompt above them.

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("tandem.tools")
 _START_S, _CALL_S, _CLOSE_S = 60.0, 120.0, 3.0
 """Deadlines in seconds: the start of a server, which may download it first; a call; the end of all servers."""
-_ATTEMPTS = 2
+_MAX_ATTEMPTS = 2
 
 _ToolEvent = ToolsListed | ToolReturned
 
@@ -200,7 +200,7 @@ class _Connection:
                 n_failed += 1
                 reason, may_pass = failure(self.server, error, meter, has_begun=has_begun)
                 log.warning("%s", reason.message)
-                if n_failed == _ATTEMPTS or not (may_pass and (command.repeats or not has_begun)):
+                if n_failed == _MAX_ATTEMPTS or not (may_pass and (command.repeats or not has_begun)):
                     if not command.is_cancelled:
                         command.fail(reason)
                     command, n_failed = await self.commands.get(), 0

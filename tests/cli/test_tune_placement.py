@@ -165,7 +165,7 @@ def test_a_placement_is_measured_in_a_process_of_its_own(demo_target: Path, demo
     params = pair_params(
         demo_target, demo_draft, n_threads=1, n_ctx=256, settings={"model.offload_min_batch": 8}, memory_dir=tmp_path
     )
-    profile, drafts = ask(tune_placement._MEASURE, params, 200_000_000, 1)
+    profile, drafts = ask(tune_placement._MEASURE_FUNCTION, params, 200_000_000, 1)
 
     assert drafts
     assert profile.batch_ns[1] > 0

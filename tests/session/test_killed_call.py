@@ -31,7 +31,7 @@ from tests.session.scripted import ScriptedSession, finished
 
 file, server = sys.argv[1:]
 events = queue.SimpleQueue()
-mcp_connection._GRACE_S = 0.0
+mcp_connection._EXIT_GRACE_S = 0.0
 bad = McpServer("bad", sys.executable, (server, "bad"))
 tools = ToolUse(ToolServers(events.put), lambda: (bad,), Permissions())
 chat = ScriptedSession(Path(file), tools=tools)

@@ -280,7 +280,7 @@ def test_a_server_that_blocks_ends_with_the_processes_that_it_started(tmp_path: 
     mark = tmp_path / "mark"
     os.mkfifo(mark)
     blocks = f"exec 3>{mark}; echo ready >&3; sleep 1000 & wait"
-    guarded = [sys.executable, "-I", "-S", "-c", mcp_connection._GUARDED, "0", "sh", "-c", blocks]
+    guarded = [sys.executable, "-I", "-S", "-c", mcp_connection._GUARDED_PROGRAM, "0", "sh", "-c", blocks]
     with subprocess.Popen(guarded, stdin=subprocess.PIPE, start_new_session=True) as process, mark.open() as alive:
         assert alive.readline() == "ready\n"
         assert process.stdin is not None

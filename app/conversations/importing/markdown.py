@@ -25,7 +25,7 @@ _SPEAKER_ROLES = {
     **dict.fromkeys(("chatgpt", "claude", "gemini", "copilot", "cursor", "codex", "grok", "deepseek"), "assistant"),
     "system": "system",
 }
-_IMAGE = re.compile(r"!\[[^\]]*\]\(data:image/[a-z]+;base64,([A-Za-z0-9+/=]+)\)")
+_EMBEDDED_IMAGE = re.compile(r"!\[[^\]]*\]\(data:image/[a-z]+;base64,([A-Za-z0-9+/=]+)\)")
 _LLM_ROW = re.compile(r"# (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?: {4}conversation: (\S+) id: \S+)?$")
 _LLM_MODEL = re.compile(r"Model: \*\*(.+?)\*\*")
 _LLM_SECTIONS: tuple[str, ...] = (
@@ -71,7 +71,7 @@ def _from_marked(lines: Iterable[str]) -> list[Any]:
         if key == "heading":
             message |= _edited_title(message.get("title"), body)
         elif key == "pictures":
-            message[key] = [image[1] for line in body if (image := _IMAGE.fullmatch(line))]
+            message[key] = [image[1] for line in body if (image := _EMBEDDED_IMAGE.fullmatch(line))]
         elif key == "reasoning":
             message[key] = unescape_markers("\n".join(body).strip("\n"))
         else:

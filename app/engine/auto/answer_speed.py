@@ -13,11 +13,11 @@ _RATE_FORGETTING = 0.985
 _RATE_PRIOR = 10.0
 _MIN_STEPS = 8
 """Steps before a speedup is reported."""
-_LEAST, _MANY = 3, 32
+_FEWEST_LONG_STEPS, _MANY_TOKENS = 3, 32
 """Steps and tokens that also suffice for a speedup."""
 _TIE_SHARE = 0.03
 """Speedups within this share of 1 are called break-even."""
-_RECENT_SINGLES, _RECENTLY = 16, 160
+_N_RECENT_SINGLES, _MAX_STEPS_SINCE_SINGLE = 16, 160
 """Single-token steps that measure the time without drafts, and the maximum age of the last such step. There is one
 after 128 drafts."""
 _STEP_NOISE = 0.06
@@ -26,7 +26,7 @@ _MIN_STANDARD_ERRORS = 2.0
 """Standard errors by which a speedup must differ from 1 for a verdict."""
 _STALL_FACTOR = 2.0
 """A step that takes more than this many times the expected time was stalled."""
-_SAME_LOAD = 1.25
+_STEADY_LOAD_RATIO = 1.25
 """Largest ratio of the busiest to the calmest average stretch that counts as steady load. Over 96 tokens the ratio
 was 1.0 on a quiet machine, 1.1 with one core busy, and at least 1.5 under an intermittent load."""
 
@@ -76,7 +76,7 @@ class AnswerSpeed:
     """Moving average of wall time over work-clock time, over about the last `_MIN_STEPS` steps."""
     _calmest: float = math.inf
     _busiest: float = 0.0
-    _singles: deque[tuple[int, float, float]] = field(default_factory=lambda: deque(maxlen=_RECENT_SINGLES))
+    _singles: deque[tuple[int, float, float]] = field(default_factory=lambda: deque(maxlen=_N_RECENT_SINGLES))
     """Step number, nanoseconds and predicted nanoseconds of the last single-token steps."""
 
     def rate(self, single_ns: float) -> float:
@@ -142,7 +142,7 @@ class AnswerSpeed:
     @property
     def speedup(self) -> Speedup | None:
         """Return the speedup so far; None after too few drafts."""
-        enough = self.n_steps >= _MIN_STEPS or (self.n_steps >= _LEAST and self._n_tokens >= _MANY)
+        enough = self.n_steps >= _MIN_STEPS or (self.n_steps >= _FEWEST_LONG_STEPS and self._n_tokens >= _MANY_TOKENS)
         if not enough or not self._predicted_ns:
             return None
         singles = self._singles
@@ -152,8 +152,8 @@ class AnswerSpeed:
         predicted_ns = self._predicted_ns * (taken + self.slowdown * usual) / (known + usual)
         ratio = (self._single_ns + predicted_ns) / self._spent_ns
         # The time without drafts counts as measured if it is recent and the load is steady.
-        is_recent = bool(singles) and self.n_steps - singles[-1][0] <= _RECENTLY
-        if not is_recent or not 0.0 < self._busiest <= _SAME_LOAD * self._calmest:
+        is_recent = bool(singles) and self.n_steps - singles[-1][0] <= _MAX_STEPS_SINCE_SINGLE
+        if not is_recent or not 0.0 < self._busiest <= _STEADY_LOAD_RATIO * self._calmest:
             return Speedup(ratio)
         return Speedup(ratio, True, self._verdict(ratio, predicted_ns / self._spent_ns))
 

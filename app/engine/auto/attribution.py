@@ -12,12 +12,12 @@ from collections.abc import Sequence
 
 from app.engine.auto.cost_profile import CONTEXT_BATCH_SIZES
 
-_NOISE = 0.06
+_BATCH_NOISE = 0.06
 """Relative standard deviation of a batch's time. This and the next two values are chosen, not measured."""
 LARGE_RESIDUAL = math.log(1.25)
 """Smallest residual that is more than noise."""
 _SPEED_DRIFT = 0.0134
-"""Standard deviation of the speed from one batch to the next. With `_NOISE`, a fifth of a residual becomes speed."""
+"""Standard deviation of the speed per batch. With `_BATCH_NOISE`, a fifth of a residual becomes speed."""
 _UNSEEN_DEVIATION = 0.19
 """Uncertainty of a batch size seen once; it shrinks with the square root of the number of observations."""
 _STEEPNESS_DEVIATION = 0.25
@@ -28,7 +28,7 @@ _STEEPNESS_DRIFT = 0.02
 """Standard deviation of the steepness from one batch to the next; chosen."""
 STEEPNESS_RETURN = math.sqrt(1.0 - (_STEEPNESS_DRIFT / _STEEPNESS_DEVIATION) ** 2)
 """Factor by which the steepness's logarithm shrinks per batch; a lasting difference belongs to the batch sizes."""
-_COMMON, _PER_TOKEN, _OWN = 5e-5, 2e-4, 0.5
+_COMMON_CONTEXT_DEVIATION, _CONTEXT_DEVIATION_PER_TOKEN, _BATCH_SIZE_SHARE = 5e-5, 2e-4, 0.5
 """Initial uncertainty of the cost of a cached token, as a share of a single token's time: the part common to a batch,
 the part per token, and the relative difference between batch sizes. Measured per token on 2 cores: 3.6e-4 for 135
 million parameters, 1.9e-4 (Q4_0) and 7e-5 (bf16) for 1.5 billion; GPUs need less."""
@@ -37,8 +37,8 @@ _ASSUMED_CACHED_TOKEN_COST = 1e-4
 _KNOWN_DEVIATION = 0.3
 """Relative uncertainty below which the cost of a cached token counts as known."""
 _MIN_COST_SHARE = 1e-6
-_SPEED, _STEEP, _FIRST_CONTEXT = 0, 1, 2
-_MIDDLE_CONTEXT = _FIRST_CONTEXT + 1
+_SPEED_INDEX, _STEEPNESS_INDEX, _FIRST_CONTEXT_INDEX = 0, 1, 2
+_MIDDLE_CONTEXT = _FIRST_CONTEXT_INDEX + 1
 
 
 def guess(single_ns: float) -> list[float]:
@@ -55,19 +55,19 @@ class Attribution:
     """
 
     def __init__(self, single_ns: float, context_ns: Sequence[float] | None) -> None:
-        common, per_token = _COMMON, _PER_TOKEN
+        common, per_token = _COMMON_CONTEXT_DEVIATION, _CONTEXT_DEVIATION_PER_TOKEN
         if context_ns is not None:
             common = _KNOWN_DEVIATION * max(_MIN_COST_SHARE, context_ns[0] / single_ns)
             per_token = _KNOWN_DEVIATION * max(_MIN_COST_SHARE, context_ns[1] / single_ns / CONTEXT_BATCH_SIZES[1])
-        n = _FIRST_CONTEXT + len(CONTEXT_BATCH_SIZES)
+        n = _FIRST_CONTEXT_INDEX + len(CONTEXT_BATCH_SIZES)
         self._covariance = [[0.0] * n for _ in range(n)]
-        # The steady state under `_SPEED_DRIFT` and `_NOISE`.
-        wander, noise = _SPEED_DRIFT**2, _NOISE**2
-        self._covariance[_SPEED][_SPEED] = (math.sqrt(wander**2 + 4 * wander * noise) - wander) / 2
-        self._covariance[_STEEP][_STEEP] = _STEEPNESS_DEVIATION**2
-        for i, size in enumerate(CONTEXT_BATCH_SIZES, start=_FIRST_CONTEXT):
-            for j, other in enumerate(CONTEXT_BATCH_SIZES, start=_FIRST_CONTEXT):
-                own = (_OWN * per_token * size) ** 2 if i == j else 0.0
+        # The steady state under `_SPEED_DRIFT` and `_BATCH_NOISE`.
+        wander, noise = _SPEED_DRIFT**2, _BATCH_NOISE**2
+        self._covariance[_SPEED_INDEX][_SPEED_INDEX] = (math.sqrt(wander**2 + 4 * wander * noise) - wander) / 2
+        self._covariance[_STEEPNESS_INDEX][_STEEPNESS_INDEX] = _STEEPNESS_DEVIATION**2
+        for i, size in enumerate(CONTEXT_BATCH_SIZES, start=_FIRST_CONTEXT_INDEX):
+            for j, other in enumerate(CONTEXT_BATCH_SIZES, start=_FIRST_CONTEXT_INDEX):
+                own = (_BATCH_SIZE_SHARE * per_token * size) ** 2 if i == j else 0.0
                 self._covariance[i][j] = (common**2 + per_token**2 * size * other + own) * single_ns**2
         self._first_variance = self._covariance[_MIDDLE_CONTEXT][_MIDDLE_CONTEXT]
         self._was_known = context_ns is not None
@@ -83,8 +83,10 @@ class Attribution:
     def add_speed_variance(self, residual: float) -> None:
         """Allow the speed to have changed suddenly by as much as a residual."""
         covariance = self._covariance
-        covariance[_SPEED][_SPEED] += residual**2
-        covariance[_STEEP][_STEEP] = min(_STEEPNESS_DEVIATION**2, covariance[_STEEP][_STEEP] + residual**2)
+        covariance[_SPEED_INDEX][_SPEED_INDEX] += residual**2
+        covariance[_STEEPNESS_INDEX][_STEEPNESS_INDEX] = min(
+            _STEEPNESS_DEVIATION**2, covariance[_STEEPNESS_INDEX][_STEEPNESS_INDEX] + residual**2
+        )
 
     def update(self, residual: float, further: float, context: Sequence[float], n_seen: int | None) -> list[float]:
         """Update the covariance with one batch and return the Kalman gains.
@@ -103,15 +105,15 @@ class Attribution:
         """
         covariance = self._covariance
         for row in covariance:
-            row[_STEEP] *= STEEPNESS_RETURN
-        covariance[_STEEP] = [c * STEEPNESS_RETURN for c in covariance[_STEEP]]
-        covariance[_SPEED][_SPEED] += _SPEED_DRIFT**2
-        covariance[_STEEP][_STEEP] += _STEEPNESS_DRIFT**2
+            row[_STEEPNESS_INDEX] *= STEEPNESS_RETURN
+        covariance[_STEEPNESS_INDEX] = [c * STEEPNESS_RETURN for c in covariance[_STEEPNESS_INDEX]]
+        covariance[_SPEED_INDEX][_SPEED_INDEX] += _SPEED_DRIFT**2
+        covariance[_STEEPNESS_INDEX][_STEEPNESS_INDEX] += _STEEPNESS_DRIFT**2
         small, middle, large = context
         # Unrolled, like the loops below: loops over five took a fifth of the drafting overhead.
         moved = [a + b * further + c * small + d * middle + e * large for a, b, c, d, e in covariance]
         at_speed, at_steep, at_small, at_middle, at_large = moved
-        noise = _NOISE if n_seen is None else max(_NOISE, _UNSEEN_DEVIATION / math.sqrt(1 + n_seen))
+        noise = _BATCH_NOISE if n_seen is None else max(_BATCH_NOISE, _UNSEEN_DEVIATION / math.sqrt(1 + n_seen))
         doubt = max(1.0, abs(residual) / LARGE_RESIDUAL)
         total = at_speed + further * at_steep + small * at_small + middle * at_middle + large * at_large
         total += doubt * noise**2

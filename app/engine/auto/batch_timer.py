@@ -14,7 +14,7 @@ from app.engine.interfaces import Cancelled, Clock, Verdict
 
 DRAFT_MODEL = 0
 """Stands for a single token of the draft model among the target's batch sizes."""
-_COMFORT = 0.25
+_SLOW_SAMPLE_SHARE = 0.25
 """Share of the budget above which a sample is slow; its batches run only once."""
 _CONTEXT_TOKENS = 512
 """Cached tokens over which the cost of the context is measured."""
@@ -33,11 +33,11 @@ _WARM_UPS = 5
 _CONTEXT_REPEATS = 3
 _HEAD_PROMPT, _HEAD_DRAFT = 16, 4
 """Length of the prompt and of the draft for timing draft layers, in tokens."""
-_LEAST_TOKEN = 1e-3
+_MIN_TOKEN_SHARE = 1e-3
 """Lowest cost of a further token of a block, as a share of the first; zero would mean a free draft."""
-_AT_ONCE = 2.0
+_BLOCK_FACTOR = 2.0
 """A longer draft that takes less than this many times a one-token draft is a block, computed in one pass."""
-_STEADY, _GROWTH_SHARE = 0.02, 0.25
+_STEADY_SHARE, _GROWTH_SHARE = 0.02, 0.25
 """Largest difference between single tokens before and after the context is measured: a share of a single token plus a
 share of the time that the context adds. The result is extrapolated to much longer contexts, and so is any error."""
 
@@ -153,7 +153,7 @@ class BatchTimer:
         draft = known.pop(DRAFT_MODEL, 0.0)
         cost = draft if size == DRAFT_MODEL else expand(known, size)[size]
         each_ns = self._singles[-1] * (1.0 + cost)
-        return 0 if each_ns > left_ns else 1 if 2 * each_ns > min(left_ns, _COMFORT * self.budget_ns) else 2
+        return 0 if each_ns > left_ns else 1 if 2 * each_ns > min(left_ns, _SLOW_SAMPLE_SHARE * self.budget_ns) else 2
 
     # Drafts and context, in nanoseconds
 
@@ -161,7 +161,7 @@ class BatchTimer:
         """Return the cost of a prompt token in the draft model."""
         length = len(self._text)
         prompt_ns = self.time(draft, length, 1)
-        if prompt_ns < _COMFORT * self.budget_ns:
+        if prompt_ns < _SLOW_SAMPLE_SHARE * self.budget_ns:
             # The first prompt may have set up the kernels.
             prompt_ns = min(prompt_ns, self.time(draft, length, 1))
         per_token = prompt_ns / length
@@ -183,8 +183,8 @@ class BatchTimer:
             min(self._draft_ns(head, sequence, limit) for _ in range(_CONTEXT_REPEATS)) for limit in (1, _HEAD_DRAFT)
         )
         self.target.rollback(0)
-        if several < _AT_ONCE * one:
-            per_token = max(_LEAST_TOKEN * one, several - one) / (_HEAD_DRAFT - 1)
+        if several < _BLOCK_FACTOR * one:
+            per_token = max(_MIN_TOKEN_SHARE * one, several - one) / (_HEAD_DRAFT - 1)
             return per_token, one - per_token
         return several / _HEAD_DRAFT, 0.0
 
@@ -222,7 +222,7 @@ class BatchTimer:
         over_again, after = self._shortest(length, 1), self._shortest(0, 1)
         single_ns = (before + after) / 2
         growth_ns = max(0.0, min(over[1], over_again) - single_ns)
-        if max(abs(after - before), abs(over_again - over[1])) > _STEADY * single_ns + _GROWTH_SHARE * growth_ns:
+        if max(abs(after - before), abs(over_again - over[1])) > _STEADY_SHARE * single_ns + _GROWTH_SHARE * growth_ns:
             return {}
         added = {size: max(0.0, over[size] - cost * single_ns) / length for size, cost in known.items()}
         line = expand(added, CONTEXT_BATCH_SIZES[-1])

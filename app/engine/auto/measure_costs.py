@@ -15,7 +15,7 @@ from app.engine.types import MAX_DRAFT
 
 QUICK_ORDER = (1, 2, 4, 8, 16, 32, 3, 6, 12, 5, 7, 9, 24, 17, 48, 33, MAX_DRAFT)
 """Batch sizes to measure, most important first: small sizes, and both sides of known kernel steps."""
-_OUTLINE = (DRAFT_MODEL, 2, 4, 8, 16, 32)
+_OUTLINE_SIZES = (DRAFT_MODEL, 2, 4, 8, 16, 32)
 """Batch sizes measured once before any size is measured again. The costs of larger batches, which n-gram drafts need,
 are extrapolated from the largest size."""
 ESSENTIAL = frozenset((DRAFT_MODEL, 2, 4, 8))
@@ -23,7 +23,7 @@ ESSENTIAL = frozenset((DRAFT_MODEL, 2, 4, 8))
 
 In replays of first answers, automatic drafting was at most 3% slower without size 16, and up to 11% without 8, 2 or 4.
 """
-_WITHIN_STEP = 3
+_SIZE_WITHIN_STEP = 3
 """Batch size that is essential if a second token is expensive. Kernels that process four tokens at once make three cost
 more than four, and with an interpolated cost drafts of two would lose.
 
@@ -33,15 +33,15 @@ _STEEP_COST_OF_TWO = 1.5
 """Cost of a batch of two, in single tokens, above which a second token is expensive."""
 LEARNING = "the first tokens show what this pair costs"
 """Reason why the first tokens have no draft, as a clause."""
-_PROBES = (8, 2)
+_PROBE_SIZES = (8, 2)
 """Batch sizes to time. Four tokens cost about as much as interpolation predicts; in a mixture of experts the second
 token costs most. The probes delay the first answer by two or three single tokens."""
-_SINGLES = 3
+_N_SINGLES = 3
 """Single-token times needed for an estimate; the last token of the prompt gives one."""
 _USUAL_SLOPE = 0.25
 """Cost of a further token in a batch, in single tokens, if the prompt was too short to show it; typical of a CPU."""
 _LEAST_SLOPE = 0.01
-_LEAST_DRAFT = 0.1
+_MIN_DRAFT_COST = 0.1
 """Lowest cost of a drafted token, in single tokens: a small model on a GPU takes longer than its size suggests."""
 
 
@@ -79,7 +79,7 @@ class Measurement(BatchTimer):
         # No draft is longer than the target can roll back.
         largest = min(len(text), target.n_rollback + 1)
         has_draft = draft is not None
-        outline = [size for size in _OUTLINE if (size or has_draft) and size <= largest]
+        outline = [size for size in _OUTLINE_SIZES if (size or has_draft) and size <= largest]
         sizes = [DRAFT_MODEL] * has_draft + [size for size in QUICK_ORDER[1:] if size <= largest]
         self._turns = [*outline, *sizes * (passes + 2)]
         self._n_first, self._n_usual = len(outline) + len(sizes), len(self._turns) - len(sizes)
@@ -117,7 +117,7 @@ class Measurement(BatchTimer):
 
     def _is_needed(self, size: int) -> bool:
         """Return whether a size is measured even beyond the budget."""
-        is_steep = size == _WITHIN_STEP and self.costs().get(2, 1.0) > _STEEP_COST_OF_TWO
+        is_steep = size == _SIZE_WITHIN_STEP and self.costs().get(2, 1.0) > _STEEP_COST_OF_TWO
         return (size in ESSENTIAL or is_steep) and not self.is_measured(size)
 
     def _is_useful(self, size: int) -> bool:
@@ -171,7 +171,7 @@ class FirstCosts:
         self._draft_share = draft_share
         self._single_ns: list[int] = []
         self._batch_ns: dict[int, float] = {}
-        self.probes = (*(size for size in _PROBES if size <= self._max_batch), 1)
+        self.probes = (*(size for size in _PROBE_SIZES if size <= self._max_batch), 1)
 
     def observe_probe(self, size: int, ns: int) -> None:
         """Record the time of a batch at the end of the prompt."""
@@ -184,7 +184,7 @@ class FirstCosts:
         """Record the time of a step; return whether `profile` can be called."""
         if step.stats.verify_steps and not step.draft:
             self._single_ns.append(max(1, step.work_ns))
-        return len(self._single_ns) >= _SINGLES
+        return len(self._single_ns) >= _N_SINGLES
 
     def profile(self) -> CostProfile:
         single = float(statistics.median_low(self._single_ns))
@@ -196,7 +196,7 @@ class FirstCosts:
             batch_ns[self._max_batch] = batch_ns[largest] + slope * (self._max_batch - largest)
         return CostProfile(
             batch_ns,
-            draft_ns=single * max(_LEAST_DRAFT, self._draft_share) if self._draft_share else 0.0,
+            draft_ns=single * max(_MIN_DRAFT_COST, self._draft_share) if self._draft_share else 0.0,
             draft_prompt_ns=self._draft_share * slope,
             max_batch=self._max_batch,
         )

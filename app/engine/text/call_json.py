@@ -15,8 +15,8 @@ _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
 _OPEN_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)|/\Z", re.DOTALL)
-_CLOSERS = {"{": "}", "[": "]"}
-_WORDS = {"true": "true", "True": "true", "false": "false", "False": "false", "null": "null", "None": "null"}
+_CLOSING_BRACKETS = {"{": "}", "[": "]"}
+_JSON_BY_WORD = {"true": "true", "True": "true", "false": "false", "False": "false", "null": "null", "None": "null"}
 """Values of JSON and Python as JSON."""
 _SHORTEST_END = 3
 """Shortest text, in characters, that ends arguments that are no JSON; brackets may be part of them."""
@@ -105,8 +105,8 @@ class JsonReader:
         if letter in "\"'" and (begins_value or place is _Place.KEY):
             self._quote, self._is_key = letter, place is _Place.KEY
             return '"', at + 1
-        if letter in _CLOSERS and begins_value:
-            self._closers.append(_CLOSERS[letter])
+        if letter in _CLOSING_BRACKETS and begins_value:
+            self._closers.append(_CLOSING_BRACKETS[letter])
             self._place = _Place.KEY if letter == "{" else _Place.ITEM
             return letter, at + 1
         if letter in self._closers and place not in (_Place.VALUE, _Place.COLON):
@@ -123,9 +123,9 @@ class JsonReader:
         if word is not None and not begins_value:
             self._place = _Place.COLON
             return json.dumps(word[0]), word.end()
-        if word is not None and (word[0] in _WORDS or _NUMBER.fullmatch(word[0])):
+        if word is not None and (word[0] in _JSON_BY_WORD or _NUMBER.fullmatch(word[0])):
             self._place = _Place.NEXT
-            return _WORDS.get(word[0], word[0]), word.end()
+            return _JSON_BY_WORD.get(word[0], word[0]), word.end()
         return self._no_json(text, at, is_last)
 
     def _no_json(self, text: str, at: int, is_last: bool) -> tuple[str, int]:

@@ -15,8 +15,8 @@ from app.engine.text.call_json import JsonReader
 from app.engine.text.call_patterns import PARTIAL, Found, Partial, Pattern, as_regex
 from app.engine.text.call_values import Schema
 
-_NAMES, _ARGUMENTS = ("name", "function", "tool_name"), ("arguments", "parameters", "args", "input")
-_OBJECT_KEYS = (*_NAMES, *_ARGUMENTS, "id", "type", "tool_call_id")
+_NAME_KEYS, _ARGUMENT_KEYS = ("name", "function", "tool_name"), ("arguments", "parameters", "args", "input")
+_OBJECT_KEYS = (*_NAME_KEYS, *_ARGUMENT_KEYS, "id", "type", "tool_call_id")
 _DEFINING_KEYS = ("description", "input_schema")
 """Keys that occur only in the definition of a tool."""
 _JSON_DECODER = json.JSONDecoder(strict=False)
@@ -124,7 +124,7 @@ class FormatPatterns:
             if at == len(text):
                 return PARTIAL
             may_be_schema = depth > 1 and key == "parameters"
-            if key in _ARGUMENTS and name and text[at] == "{" and not may_be_schema:
+            if key in _ARGUMENT_KEYS and name and text[at] == "{" and not may_be_schema:
                 return Opening(self, name, at, depth)
             if key == "function" and text[at] == "{":
                 depth, at = depth + 1, at + 1
@@ -135,12 +135,12 @@ class FormatPatterns:
                 return None
             if may_be_schema and at > len(text):
                 return PARTIAL
-            if key in _ARGUMENTS:
+            if key in _ARGUMENT_KEYS:
                 arguments = _as_arguments(value)
-            elif key in _NAMES and isinstance(value, str) and at <= len(text):
+            elif key in _NAME_KEYS and isinstance(value, str) and at <= len(text):
                 name = value
             if (name and name not in self._schemas) or (
-                is_strict and (key not in _OBJECT_KEYS or (key in _ARGUMENTS and not isinstance(value, dict)))
+                is_strict and (key not in _OBJECT_KEYS or (key in _ARGUMENT_KEYS and not isinstance(value, dict)))
             ):
                 return None
         return PARTIAL

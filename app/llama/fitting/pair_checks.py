@@ -136,7 +136,7 @@ class Situation:
 
     def speed_checks(self) -> list[Check]:
         """Return the measured speed and what slows the pair down, usually the most expensive cause first."""
-        return [speed_check(self.measured), *(cause for find in _CAUSES for cause in find(self))]
+        return [speed_check(self.measured), *(cause for find in _CAUSE_FUNCTIONS for cause in find(self))]
 
 
 def _models(s: Situation) -> Iterator[Check]:
@@ -285,7 +285,7 @@ def _rejected(s: Situation) -> Iterator[Check]:
         yield _cause("acceptance", text, fix, s.find_command, slowdown=usual / now)
 
 
-_CAUSES = (
+_CAUSE_FUNCTIONS = (
     _too_little_memory,
     _target_on_cpu,
     _target_in_part,

@@ -148,13 +148,13 @@ class Inspector(Widget):
 
 
 _WHITESPACE_MARKS = str.maketrans({"\n": "⏎", "\t": "⇥", " ": "·", "\r": "␍"})
-_DRAFT, _TARGET, _QUIET = "$draft", "$target", "$quiet"
+_DRAFT_STYLE, _TARGET_STYLE, _QUIET_STYLE = "$draft", "$target", "$quiet"
 _PROBABILITY_LABELS = ("draft p", "target p")
 _ROW_LABELS = ("drafted", _PROBABILITY_LABELS[0], "target", _PROBABILITY_LABELS[1])
 _LABEL_CELLS = 10
 _LONGEST_PIECE = 16
 _COLUMN_GAP = "   "
-_WIDTHS, _BRIEF_WIDTHS = (5, 11, 17, 9), (5, 11, 8, 9)
+_COLUMN_CELLS, _BRIEF_COLUMN_CELLS = (5, 11, 17, 9), (5, 11, 8, 9)
 """Widths of a step's number, source, accepted tokens and time, which stay in place when steps arrive."""
 _MIN_WIDTH_FOR_EXPLANATIONS = 72
 """Width above which numbers are explained."""
@@ -199,17 +199,17 @@ def step_rows(steps: Sequence[StepDetails], chosen: int, width: int) -> Iterator
     """
     brief = width < _MIN_WIDTH_FOR_EXPLANATIONS
     heads = [_head(details, brief=brief) for details in steps]
-    widths = _BRIEF_WIDTHS if brief else _WIDTHS
+    widths = _BRIEF_COLUMN_CELLS if brief else _COLUMN_CELLS
     for at, (details, (number, source, accepted, took)) in enumerate(zip(steps, heads, strict=True)):
         line = Content.assemble(
             f"{MARK} " if at == chosen else "  ",
             Content.styled(number.rjust(widths[0]), "bold" if at == chosen else ""),
             _COLUMN_GAP,
-            (source.ljust(widths[1]), _DRAFT if details.drafted else _QUIET),
+            (source.ljust(widths[1]), _DRAFT_STYLE if details.drafted else _QUIET_STYLE),
             _COLUMN_GAP,
-            (accepted.ljust(widths[2]), _DRAFT),
+            (accepted.ljust(widths[2]), _DRAFT_STYLE),
             _COLUMN_GAP,
-            (took.rjust(widths[3]), _QUIET),
+            (took.rjust(widths[3]), _QUIET_STYLE),
         )
         more = _cost(details, width - line.cell_length) if at == chosen else Content(_COLUMN_GAP) + _written(details)
         yield (line + more).truncate(width, ellipsis=True)
@@ -217,7 +217,7 @@ def step_rows(steps: Sequence[StepDetails], chosen: int, width: int) -> Iterator
 
 def _head(details: StepDetails, *, brief: bool) -> tuple[str, str, str, str]:
     drafted = len(details.drafted)
-    sources = [s.label if len(s.label) <= _WIDTHS[1] else s.brief for s in dict.fromkeys(details.sources)]
+    sources = [s.label if len(s.label) <= _COLUMN_CELLS[1] else s.brief for s in dict.fromkeys(details.sources)]
     accepted = f"{'' if brief else 'accepted '}{details.n_accepted} of {drafted}" if drafted else ""
     source = sources[0] if len(sources) == 1 else "both" if sources else "no draft"
     return f"{details.number:,}", source, accepted, f"{details.total_ns / 1e6:.1f} ms"
@@ -228,12 +228,12 @@ def _cost(details: StepDetails, room: int) -> Content:
     n, plain_ns = len(details.written), details.plain_ns
     each = f", {details.total_ns / 1e6 / n:.1f} ms per token" if n > 1 else ""
     plain = f", without draft {plain_ns / 1e6:.1f} ms{'' if each else ' per token'}" if plain_ns is not None else ""
-    return Content.styled(next((text for text in (each + plain, each) if len(text) <= room), ""), _QUIET)
+    return Content.styled(next((text for text in (each + plain, each) if len(text) <= room), ""), _QUIET_STYLE)
 
 
 def _written(details: StepDetails) -> Content:
     return Content(" ").join(
-        Content.styled(visible(piece), _drafted_style(details, depth) if depth < details.n_accepted else _TARGET)
+        Content.styled(visible(piece), _drafted_style(details, depth) if depth < details.n_accepted else _TARGET_STYLE)
         for depth, piece in enumerate(details.written)
     )
 
@@ -255,12 +255,12 @@ def step_lines(details: StepDetails, width: int, *, brief: bool = False) -> Iter
             continue
         if label == _ROW_LABELS[-1] and not details.chosen:
             unseen = f"recorded only while {key('chat.tokens', 'f3')} is open"
-            yield Content.styled(label.ljust(_LABEL_CELLS) + unseen, _QUIET).truncate(width, ellipsis=True)
+            yield Content.styled(label.ljust(_LABEL_CELLS) + unseen, _QUIET_STYLE).truncate(width, ellipsis=True)
             continue
         cells = [columns[depth][line] for depth in range(start, end)]
         padded = [cell.pad_right(room - cell.cell_length) for cell, room in zip(cells, widths[start:end], strict=True)]
         before, after = "… " if start else "", "…" if end < depths else ""
-        yield Content.assemble((label.ljust(_LABEL_CELLS) + before, _QUIET), *padded, (after, _QUIET))
+        yield Content.assemble((label.ljust(_LABEL_CELLS) + before, _QUIET_STYLE), *padded, (after, _QUIET_STYLE))
     yield _disagreement(details, width)
 
 
@@ -268,12 +268,12 @@ def _column(details: StepDetails, depth: int) -> tuple[Content, Content, Content
     drafted = draft_p = target = target_p = Content("")
     accepted = _drafted_style(details, depth) if depth < details.n_accepted else ""
     if depth < len(details.drafted):
-        drafted = _piece(details.drafted[depth], accepted or _QUIET)
-        draft_p = Content.styled(probability(details.confidences[depth]), _QUIET)
+        drafted = _piece(details.drafted[depth], accepted or _QUIET_STYLE)
+        draft_p = Content.styled(probability(details.confidences[depth]), _QUIET_STYLE)
     if depth < len(details.written):
-        target = _piece(details.written[depth], accepted or _TARGET)
+        target = _piece(details.written[depth], accepted or _TARGET_STYLE)
         if details.chosen:
-            target_p = Content.styled(probability(details.chosen[depth]), _QUIET)
+            target_p = Content.styled(probability(details.chosen[depth]), _QUIET_STYLE)
     return drafted, draft_p, target, target_p
 
 
@@ -298,18 +298,18 @@ def _disagreement(details: StepDetails, width: int) -> Content:
     doubt = f", target p {probability(details.declined)}" if details.declined is not None else ""
     choice = f" (p {probability(details.chosen[at])})" if details.chosen else ""
     line = Content.assemble(
-        ("the target wrote ", _QUIET),
-        (visible(details.written[at]), _TARGET),
-        (f"{choice}; the draft said ", _QUIET),
-        (visible(details.drafted[at]), _DRAFT),
-        (f" ({trust}{doubt})", _QUIET),
+        ("the target wrote ", _QUIET_STYLE),
+        (visible(details.written[at]), _TARGET_STYLE),
+        (f"{choice}; the draft said ", _QUIET_STYLE),
+        (visible(details.drafted[at]), _DRAFT_STYLE),
+        (f" ({trust}{doubt})", _QUIET_STYLE),
     )
     return line.truncate(width, ellipsis=True)
 
 
 # The place of a step in the text
 
-_N_ANCHOR = 4
+_N_ANCHOR_STEPS = 4
 """Steps whose joined text is searched for after text without steps."""
 _MAX_GAP_CHARS = 64
 """Longest text between two steps, in characters: reasoning marks, which belong to no step."""
@@ -320,7 +320,7 @@ def step_spans(text: str, steps: Iterable[StepDetails]) -> Sequence[tuple[int, i
     decode = codecs.getincrementaldecoder("utf-8")("replace").decode
     pieces = [decode(b"".join(step.written)) for step in steps]
     whole = "".join(pieces)
-    at = len(text) - len(whole) if text.endswith(whole) else text.find("".join(pieces[:_N_ANCHOR]))
+    at = len(text) - len(whole) if text.endswith(whole) else text.find("".join(pieces[:_N_ANCHOR_STEPS]))
     spans: list[tuple[int, int]] = []
     at = max(0, at)
     for piece in pieces:

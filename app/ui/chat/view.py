@@ -41,12 +41,12 @@ from app.ui.widgets.hint import Hint
 SIDEBAR_FROM = 100
 PANEL_FROM = 150
 """Width from which sidebar and panel are shown by default."""
-_MIN_TEXT = 44
+_MIN_TEXT_COLUMNS = 44
 """Smallest width of the conversation."""
 _ROOMY_FROM = 170
-_NARROW, _WIDE = (28, 32), (36, 40)
+_NARROW_CELLS, _WIDE_CELLS = (28, 32), (36, 40)
 """Widths of the sidebar and of the panel."""
-MIN_FOR_SIDEBAR, MIN_FOR_PANEL = (_MIN_TEXT + width for width in _NARROW)
+MIN_FOR_SIDEBAR, MIN_FOR_PANEL = (_MIN_TEXT_COLUMNS + width for width in _NARROW_CELLS)
 """Width from which each can be shown."""
 
 
@@ -60,8 +60,8 @@ def side_widths(
         panel: Whether the user chose the numbers.
         panel_first: Whether the panel stays if only one fits.
     """
-    for_sidebar, for_panel = _WIDE if columns >= _ROOMY_FROM else _NARROW
-    room = columns - _MIN_TEXT
+    for_sidebar, for_panel = _WIDE_CELLS if columns >= _ROOMY_FROM else _NARROW_CELLS
+    room = columns - _MIN_TEXT_COLUMNS
     has_sidebar = room >= for_sidebar and (columns >= SIDEBAR_FROM if sidebar is None else sidebar)
     has_panel = room >= for_panel and (columns >= PANEL_FROM if panel is None else panel)
     if has_sidebar and has_panel and room < for_sidebar + for_panel:

@@ -25,8 +25,8 @@ from app.ui.models.fit_options import ErrorNotice
 from app.worker.request import AnswerRequest
 
 _RESULT_STYLES = {"faster": "bold $draft", "slower": "bold $target"}
-_GAP = 2
-_NAME, _RATE, _LONGEST_BAR = 14, 12, 40
+_GAP_CELLS = 2
+_NAME_CELLS, _RATE_CELLS, _LONGEST_BAR_CELLS = 14, 12, 40
 """Widths of a side's name, of its speed and of the longest bar."""
 
 
@@ -41,10 +41,10 @@ class PromptLines(Widget):
 
     def render(self) -> Content:
         width = self.size.width
-        rooms = (width - Content(self._prompt).cell_length - _GAP, width // 2 - _GAP)
+        rooms = (width - Content(self._prompt).cell_length - _GAP_CELLS, width // 2 - _GAP_CELLS)
         shortened = ((in_brief(self._how, room), room) for room in rooms)
         brief = next((brief for brief, room in shortened if len(brief) <= room), "")
-        prompt = Content(fit(self._prompt, width - len(brief) - _GAP))
+        prompt = Content(fit(self._prompt, width - len(brief) - _GAP_CELLS))
         first = Content.assemble(prompt, " " * (width - prompt.cell_length - len(brief)), (brief, "$quiet"))
         return Content("\n").join([first, Content.styled(fit(in_brief(self._seen, width), width), "$quiet")])
 
@@ -120,11 +120,11 @@ def _texts(comparison: Comparison, measured: SideFigures) -> Iterator[Content]:
 
 def _bars(sides: tuple[SideFigures, ...], width: int) -> Iterator[Content]:
     speeds = [m.tokens_per_second.median if m.tokens_per_second is not None else 0.0 for m in sides]
-    longest = min(_LONGEST_BAR, width - _NAME - _RATE - 4)
+    longest = min(_LONGEST_BAR_CELLS, width - _NAME_CELLS - _RATE_CELLS - 4)
     if longest < 1 or not all(speeds):
         return
     for at, (side, speed) in enumerate(zip(sides, speeds, strict=True)):
-        name = fit(shown_name(side.name), _NAME - 1)
+        name = fit(shown_name(side.name), _NAME_CELLS - 1)
         bar = "━" * max(1, round(longest * speed / max(speeds)))
         style = "$target" if at == 0 else "$draft"
-        yield Content.assemble((f"{name:<{_NAME}}", "$quiet"), f"{rate(speed):>{_RATE - 1}} ", (bar, style))
+        yield Content.assemble((f"{name:<{_NAME_CELLS}}", "$quiet"), f"{rate(speed):>{_RATE_CELLS - 1}} ", (bar, style))

@@ -27,7 +27,7 @@ from app.ui.widgets.path_completion import matching_paths
 ROWS = 8
 _MOST_STORED = 5_000
 """Number of past prompts from earlier runs."""
-_GAP = 2
+_GAP_CELLS = 2
 CHOSEN = f"{MARK} "
 """Prefix of the chosen suggestion."""
 _MOST_LINES = 3
@@ -114,7 +114,7 @@ class Suggestions(Static, can_focus=False):
         wide = max((Content(label).cell_length for label in labels), default=0)
         lines = []
         for index, (label, each) in enumerate(zip(labels, shown, strict=True), self._first):
-            gap = " " * (wide - Content(label).cell_length + _GAP) if each.note else ""
+            gap = " " * (wide - Content(label).cell_length + _GAP_CELLS) if each.note else ""
             line = Content.assemble(
                 CHOSEN if index == self._at else "  ",
                 (label, "bold" if index == self._at else ""),

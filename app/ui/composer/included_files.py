@@ -31,7 +31,7 @@ _FILE_ENDING = re.compile(
     rf"|tex|toml|ts|tsx|txt|xml|ya?ml)$|{_DROPPED_FILE.pattern}",
     re.IGNORECASE,
 )
-_SEPARATOR = re.compile(r"[/\\~]")
+_PATH_SEPARATOR = re.compile(r"[/\\~]")
 _LONGEST_DROP = 4000
 """Limit for dropped paths in characters."""
 _AS_TEXT = "To send it as text, put a space after the @."
@@ -56,7 +56,7 @@ class Reference:
     @property
     def must_exist(self) -> bool:
         """Return whether it can only mean a file; `@property` may be text."""
-        return self.quoted or self.has_file_ending or bool(_SEPARATOR.search(self.path))
+        return self.quoted or self.has_file_ending or bool(_PATH_SEPARATOR.search(self.path))
 
     @property
     def has_file_ending(self) -> bool:

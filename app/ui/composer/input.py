@@ -29,7 +29,7 @@ from app.ui.composer.included_files import dropped_files, reference_at
 from app.ui.key_names import key
 from app.ui.widgets.hint import Hint
 
-_PLACEHOLDERS = ("ask anything, @file to include, / for commands", "ask anything, / for commands", "ask anything")
+_PLACEHOLDER_TEXTS = ("ask anything, @file to include, / for commands", "ask anything, / for commands", "ask anything")
 """Placeholders of an empty prompt; the first that fits is shown."""
 _MOST_FOUND = 200
 
@@ -51,7 +51,7 @@ class PromptInput(PromptEditor):
         text: str
 
     def __init__(self, menu: Suggestions, library: Library) -> None:
-        super().__init__(_PLACEHOLDERS[0])
+        super().__init__(_PLACEHOLDER_TEXTS[0])
         self.past = PastPrompts(library)
         self.menu = menu
         self.picture_note: Callable[[], str] = str
@@ -301,11 +301,13 @@ class PromptInput(PromptEditor):
         return Strip(shown.render_segments(self.visual_style), shown.cell_length)
 
     def on_resize(self) -> None:
-        if self.placeholder in _PLACEHOLDERS:
+        if self.placeholder in _PLACEHOLDER_TEXTS:
             self._invite()
 
     def _invite(self) -> None:
-        self.placeholder = next((text for text in _PLACEHOLDERS if len(text) <= self.size.width), _PLACEHOLDERS[-1])
+        self.placeholder = next(
+            (text for text in _PLACEHOLDER_TEXTS if len(text) <= self.size.width), _PLACEHOLDER_TEXTS[-1]
+        )
 
     def on_paste(self, event: events.Paste) -> None:
         text = printable(with_line_feeds(event.text))

@@ -17,12 +17,12 @@ from app.ui.reading.rows import wrapped
 from app.ui.text import MARK, cell, cut, day, when
 from app.ui.widgets.choice_list import ChoiceList
 
-_MARGIN = 3
-_GAP = 2
+_MARGIN_CELLS = 3
+_GAP_CELLS = 2
 _CHARACTERS_BEFORE_HIT = 4
 """Characters before a hit in a narrow list."""
-_UNTITLED = "Untitled"
-_OPEN, _PINNED = "●", "▴"
+_UNTITLED_TITLE = "Untitled"
+_OPEN_SIGN, _PINNED_SIGN = "●", "▴"
 _MARK_SIGNS = {Mark.ANSWERING: "…", Mark.ASKING: "?", Mark.WAITING: "·", Mark.ANSWERED: "✓"}
 """Signs of a narrow list; conversations without a mark have a blank."""
 _MIN_WIDTH_FOR_WORDS = 48
@@ -53,13 +53,13 @@ class ConversationList(ChoiceList[ConversationRow]):
             first = wrapped(title, room)[0]
             title, rest = first, title[len(first) :]
         sign = _MARK_SIGNS[row.mark] if is_narrow and row.mark is not None else " "
-        mark = MARK if is_chosen else _OPEN if is_open else sign
+        mark = MARK if is_chosen else _OPEN_SIGN if is_open else sign
         right = (_beside(row, width), "$quiet")
         line = Content.assemble(f" {mark} ", cell(cut(title, room), room), " " * _gap(width), right)
         lines = [*(self.above(at) if is_narrow else ()), line]
         if rest.plain:
             rest = Content.styled(rest.plain.lstrip(), "$quiet")
-            lines.append(Content.assemble(" " * _MARGIN, cut(rest, width - _MARGIN - 1)))
+            lines.append(Content.assemble(" " * _MARGIN_CELLS, cut(rest, width - _MARGIN_CELLS - 1)))
         return lines if row.hit is None else [*lines, *_found(row, row.hit, width), Content()]
 
     def height(self, at: int, width: int) -> int:
@@ -86,24 +86,24 @@ def _heading(row: ConversationRow) -> str:
 def _beside(row: ConversationRow, width: int) -> str:
     pinned = row.summary.pinned
     if width < _MIN_WIDTH_FOR_WORDS:
-        return f" {_PINNED} " if pinned else " "
+        return f" {_PINNED_SIGN} " if pinned else " "
     words = [row.mark.value] if row.mark is not None else []
     words += [word for word, is_so in (("open", row.is_open), ("pinned", pinned)) if is_so]
     return f"{'  '.join([*words, f'{when(row.summary.updated, time()):>8}'])} "
 
 
 def _gap(width: int) -> int:
-    return _GAP if width >= _MIN_WIDTH_FOR_WORDS else 0
+    return _GAP_CELLS if width >= _MIN_WIDTH_FOR_WORDS else 0
 
 
 def _title_room(row: ConversationRow, width: int) -> int:
-    return max(1, width - _MARGIN - _gap(width) - len(_beside(row, width)))
+    return max(1, width - _MARGIN_CELLS - _gap(width) - len(_beside(row, width)))
 
 
 def _name(row: ConversationRow) -> Content:
     title, hit = row.summary.title, row.hit
     is_found = hit is not None and hit.excerpt.text == title
-    name = _marked(hit.excerpt) if hit is not None and is_found else Content(printable(title) or _UNTITLED)
+    name = _marked(hit.excerpt) if hit is not None and is_found else Content(printable(title) or _UNTITLED_TITLE)
     return Content.assemble(name, *((f" #{tag}", "$quiet") for tag in row.summary.tags))
 
 
@@ -113,10 +113,10 @@ def _found(row: ConversationRow, hit: Hit, width: int) -> list[Content]:
         return []
     found = _marked(excerpt).stylize_before("$quiet")
     start, end = excerpt.marks[0] if excerpt.marks else (0, 0)
-    if found[:end].cell_length > width - _MARGIN - _GAP:
+    if found[:end].cell_length > width - _MARGIN_CELLS - _GAP_CELLS:
         # The hit must be visible.
         found = Content.assemble(("…", "$quiet"), found[max(0, start - _CHARACTERS_BEFORE_HIT) :])
-    return [Content.assemble(" " * _MARGIN, cut(found, max(0, width - _MARGIN - 1)))]
+    return [Content.assemble(" " * _MARGIN_CELLS, cut(found, max(0, width - _MARGIN_CELLS - 1)))]
 
 
 def _marked(excerpt: Excerpt) -> Content:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from app.models.setup import Prepared
 
 _SOURCE_EXAMPLES = "owner/repo, owner/repo:Q4_K_M, a huggingface.co URL, a .gguf file, or words to search for"
-_ROLE, _SIZE = 8, 11
+_ROLE_CELLS, _SIZE_CELLS = 8, 11
 _ON_DISK = "  here"
 """Marks models that need no download."""
 _NAME_CELLS = 60
@@ -234,15 +234,15 @@ def report_lines(prepared: Prepared, fit: str, room: int) -> Iterator[Content]:
     check, n_missing = prepared.check, prepared.download_bytes
     facts = [facts for facts in (check.target, check.draft) if facts is not None]
     names = [Content(printable(f"{model.name} {model.quant}".strip())) for model in facts]
-    width = min(max(name.cell_length for name in names), max(0, room - _ROLE - _SIZE - len(_ON_DISK)))
+    width = min(max(name.cell_length for name in names), max(0, room - _ROLE_CELLS - _SIZE_CELLS - len(_ON_DISK)))
     for (role, files), name in zip(prepared.models.items(), names, strict=False):
-        named = Content.assemble(f"{role:{_ROLE}}", cell(name, width)).stylize(f"${role}")
-        yield named + f"{gigabytes(files.size):>{_SIZE}}" + _ON_DISK * (files.path is not None)
+        named = Content.assemble(f"{role:{_ROLE_CELLS}}", cell(name, width)).stylize(f"${role}")
+        yield named + f"{gigabytes(files.size):>{_SIZE_CELLS}}" + _ON_DISK * (files.path is not None)
     if (projector := prepared.models.get("vision")) is not None:
         here = _ON_DISK * (projector.path is not None)
-        yield Content(f"{'vision':{_ROLE}}{projector.name}  {gigabytes(projector.size)}{here}")
+        yield Content(f"{'vision':{_ROLE_CELLS}}{projector.name}  {gigabytes(projector.size)}{here}")
     if check.draft_name and check.draft is None:
-        yield Content.styled(f"{'draft':{_ROLE}}{check.draft_name}", "$draft")
+        yield Content.styled(f"{'draft':{_ROLE_CELLS}}{check.draft_name}", "$draft")
     yield Content("")
     if check.problems:
         yield from (Content(printable(problem)) for problem in check.problems)

@@ -17,9 +17,9 @@ from app.ui.text import cut, percent
 UPDATE_S = 0.125
 """Interval between two updates."""
 _QUIET_UPDATE_S = 0.5
-_ROLE = 6
+_ROLE_CELLS = 6
 _SHORTEST_BAR, _LONGEST_BAR = 10, 40
-_GAP = "  "
+_COLUMN_GAP = "  "
 
 
 class DownloadBars(Static):
@@ -40,7 +40,7 @@ class DownloadBars(Static):
             files, width = setup.transfer.files, self.app.size.width - self.gutter.width
             pending = next((file for file in files if file.done < file.total), None)
             texts = [_bar_text(file, _pace(setup) if file is pending else []) for file in files]
-            room = width - _ROLE - max((text.cell_length for text in texts), default=0) - 2 * len(_GAP)
+            room = width - _ROLE_CELLS - max((text.cell_length for text in texts), default=0) - 2 * len(_COLUMN_GAP)
             cells = min(_LONGEST_BAR, room) if room >= _SHORTEST_BAR else 0
             lines = (_bar(file, text, cells).truncate(width) for file, text in zip(files, texts, strict=True))
             self.update(Content("\n").join(lines))
@@ -95,9 +95,9 @@ def line_text(name: str, setup: SetupProgress, width: int) -> Content:
         details = [waiting] if waiting else _pace(setup) if files else [setup.header_progress or setup.stage.value]
         shares = [Content.styled(f"{file.role} {percent(_share(file)):>3}", _style(file)) for file in files]
         parts = [Content(name), *shares, *(Content(printable(detail)) for detail in details)]
-    while len(parts) > 1 and Content(_GAP).join(parts).cell_length > width:
+    while len(parts) > 1 and Content(_COLUMN_GAP).join(parts).cell_length > width:
         parts.pop()
-    return Content(_GAP).join(parts).stylize_before("$quiet").truncate(width, ellipsis=True)
+    return Content(_COLUMN_GAP).join(parts).stylize_before("$quiet").truncate(width, ellipsis=True)
 
 
 def _pace(setup: SetupProgress) -> list[str]:
@@ -113,14 +113,14 @@ def _bar_text(file: FileProgress, pace: list[str]) -> Content:
         return Content.styled(f"{printable(file.waiting).rstrip('.')}{retry}", "$quiet")
     unit, name = (GB, "GB") if file.total >= GB / 10 else (1_000_000, "MB")
     amount = f"{file.done / unit:5.1f} / {file.total / unit:4.1f} {name}"
-    return Content(_GAP.join([amount, *(["✓"] if file.done >= file.total else pace)]))
+    return Content(_COLUMN_GAP.join([amount, *(["✓"] if file.done >= file.total else pace)]))
 
 
 def _bar(file: FileProgress, text: Content, cells: int) -> Content:
     full = int(_share(file) * cells)
     style = _style(file)
-    bar = Content.assemble(("━" * full, style), ("━" * (cells - full), "$rule"), _GAP * bool(cells))
-    return Content.assemble((f"{file.role:{_ROLE}}{_GAP}", style), bar, text)
+    bar = Content.assemble(("━" * full, style), ("━" * (cells - full), "$rule"), _COLUMN_GAP * bool(cells))
+    return Content.assemble((f"{file.role:{_ROLE_CELLS}}{_COLUMN_GAP}", style), bar, text)
 
 
 def _style(file: FileProgress) -> str:

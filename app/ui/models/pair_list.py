@@ -19,18 +19,18 @@ from app.ui.widgets.choice_list import ChoiceList
 _SECTION_TITLES = ("★ Recommended for this machine", "On this machine", "To download", "Try offline (tiny)")
 RECOMMENDED, LOCAL, REMOTE, DEMO = _SECTION_TITLES
 _CHECKING_TEXT = "Checking what this machine can run …"
-_NAME, _FEWEST_NAME = 18, 12
+_NAME_CELLS, _MIN_NAME_CELLS = 18, 12
 """Widths of a pair's name, and of the target's name when models are shortened."""
 _NAME_SHARE = 3
 """Names may take one in this many cells of a window."""
-_SIZE, _STATUS, _FIT, _SPEED = 8, 11, 8, 15
+_SIZE_CELLS, _STATUS, _FIT_CELLS, _SPEED_CELLS = 8, 11, 8, 15
 _FEWEST_MODELS = 8
-_WIDE = 110
+_WIDE_CELLS = 110
 """Width from which status and fit have a column each, and the expected speed is shown."""
 _GAP = "  "
-_AROUND_NAME = 8
+_MARGIN_CELLS = 8
 """Width of the mark, two gaps and the scrollbar."""
-_SPACER = "  ·  "
+_SEPARATOR = "  ·  "
 
 
 class PairList(ChoiceList[PairCard | None]):
@@ -111,19 +111,19 @@ class PairList(ChoiceList[PairCard | None]):
             return Content.assemble(mark, ("Add another pair …", "" if chosen else "$quiet"))
         name_width = self._name_width(width)
         name = Content.styled(printable(card.name), "bold" if chosen else "")
-        is_wide = width >= _WIDE
-        more = _FIT + _SPEED + 2 * len(_GAP) if is_wide else 0
-        room = width - len(mark) - name_width - _SIZE - _STATUS - 3 * len(_GAP) - more - 1
+        is_wide = width >= _WIDE_CELLS
+        more = _FIT_CELLS + _SPEED_CELLS + 2 * len(_GAP) if is_wide else 0
+        room = width - len(mark) - name_width - _SIZE_CELLS - _STATUS - 3 * len(_GAP) - more - 1
         for_name = self._most_name(width) if name.cell_length > name_width else name_width
         columns: list[Content | str] = [mark, cell(name, for_name)]
         if room >= _FEWEST_MODELS and for_name == name_width:
             # In a wide window the sizes are beside the models, not at the right edge.
             room = min(room, self._longest_models)
             columns += [_GAP, cell(models_text(card, colored=chosen, room=room), room)]
-        columns += [_GAP, f"{card.size:>{_SIZE}}", _GAP]
+        columns += [_GAP, f"{card.size:>{_SIZE_CELLS}}", _GAP]
         status = status_text(card, self.state.setups.get(card.name))
         if is_wide:
-            columns += [cell(Content(status), _STATUS), _GAP, cell(Content(card.proposal.word), _FIT)]
+            columns += [cell(Content(status), _STATUS), _GAP, cell(Content(card.proposal.word), _FIT_CELLS)]
             columns += [_GAP, Content.styled(printable(card.proposal.pace), "$quiet")]
         else:
             columns.append(status or card.proposal.word)
@@ -131,12 +131,12 @@ class PairList(ChoiceList[PairCard | None]):
         return line.stylize("$quiet") if card.proposal.fit is Fit.TOO_BIG and not chosen else line
 
     def _name_width(self, width: int) -> int:
-        return min(self._longest_name, max(_NAME, width // _NAME_SHARE))
+        return min(self._longest_name, max(_NAME_CELLS, width // _NAME_SHARE))
 
     def _most_name(self, width: int) -> int:
         """Return the width of a long name: in a narrow window its end matters more than the models."""
         usual = self._name_width(width)
-        return usual if width >= _WIDE else max(usual, width - _SIZE - _STATUS - _AROUND_NAME)
+        return usual if width >= _WIDE_CELLS else max(usual, width - _SIZE_CELLS - _STATUS - _MARGIN_CELLS)
 
     def details(self, at: int, width: int) -> Iterator[Content]:
         card = self.rows[at]
@@ -165,7 +165,7 @@ class PairList(ChoiceList[PairCard | None]):
             f"for {card.pair.good_at}" if card.pair.good_at else "",
             f"license {card.pair.license}" if card.pair.license else "",
         )
-        line = side_by_side(filter(None, map(printable, facts)), width, _SPACER)
+        line = side_by_side(filter(None, map(printable, facts)), width, _SEPARATOR)
         published = f"published: {card.pair.published[0]}" if card.pair.published else card.pair.tested_with
         for text in (printable(recommendation), printable(card.gain), line, printable(published)):
             if text:
@@ -186,7 +186,7 @@ def models_text(card: PairCard, *, colored: bool, room: int) -> Content:
     rest = Content.assemble((" + ", "$quiet"), (draft, "$draft" if colored else "$quiet")) if draft else Content()
     name, space, quant = target.rpartition(" ")
     for_name = room - rest.cell_length - Content(space + quant).cell_length
-    if for_name >= _FEWEST_NAME:
+    if for_name >= _MIN_NAME_CELLS:
         target = Content(name).truncate(for_name, ellipsis=True).plain + space + quant
     return Content.styled(target, "$target" if colored else "$quiet") + rest
 

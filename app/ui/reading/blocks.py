@@ -76,7 +76,7 @@ _WHITESPACE_RUN = re.compile(r"\s+")
 _EMPHASIS_STYLES = {"em": "italic", "strong": "bold", "s": "strike"}
 _INLINE_CODE_STYLE = "$ink on $foreground 10%"
 """Legible in quiet text too."""
-_QUIET = "$quiet"
+_QUIET_STYLE = "$quiet"
 
 
 def _address(token: Token, name: str, shown: str) -> str:
@@ -110,7 +110,7 @@ def _inline(tokens: Sequence[Token]) -> Content:
         elif kind == "image":
             shown = _inline(token.children or ()).plain
             add(shown or "image")
-            add(_address(token, "src", shown), _QUIET)
+            add(_address(token, "src", shown), _QUIET_STYLE)
         elif kind.endswith("_open"):
             opened.append((len(text), token))
         elif kind.endswith("_close") and opened:
@@ -118,7 +118,7 @@ def _inline(tokens: Sequence[Token]) -> Content:
             if style := _EMPHASIS_STYLES.get(kind.removesuffix("_close")):
                 spans.append(Span(start, len(text), style))
             elif kind == "link_close":
-                add(_address(opening, "href", text[start:]), _QUIET)
+                add(_address(opening, "href", text[start:]), _QUIET_STYLE)
         else:
             add(token.content)
     return Content(text, spans)
@@ -126,7 +126,7 @@ def _inline(tokens: Sequence[Token]) -> Content:
 
 # Blocks
 
-_BAR = Content.styled("┃ ", "$rule")
+_QUOTE_BAR = Content.styled("┃ ", "$rule")
 _WRAPPED_BAR = Content.styled("┃ ↪ ", "$rule")
 
 
@@ -141,8 +141,8 @@ def code_rows(lines: Sequence[str], info: str, *, may_grow: bool = False) -> lis
     """Return lines of code as rows, in the language of a fence."""
     language = info.split(maxsplit=1)[0] if info.strip() else ""
     colored = colored_lines([spaced(line) for line in lines], language, may_grow=may_grow)
-    rows = [Row(content, _BAR, _WRAPPED_BAR, source=line) for line, content in zip(lines, colored, strict=True)]
-    return [CodeStart(colored[0], _BAR, _WRAPPED_BAR, source=lines[0]), *rows[1:]]
+    rows = [Row(content, _QUOTE_BAR, _WRAPPED_BAR, source=line) for line, content in zip(lines, colored, strict=True)]
+    return [CodeStart(colored[0], _QUOTE_BAR, _WRAPPED_BAR, source=lines[0]), *rows[1:]]
 
 
 _LIST_BULLETS = ("• ", "◦ ", "· ")
@@ -221,7 +221,7 @@ def block_rows(node: SyntaxTreeNode, lines: Sequence[str], depth: int = 0) -> li
 def _quoted(row: Row) -> Row:
     if type(row) is Row and row.source is None:
         row = Row(row.content.stylize_before("$quiet"), row.first, row.rest)
-    return row.indented(_BAR, _BAR)
+    return row.indented(_QUOTE_BAR, _QUOTE_BAR)
 
 
 def _table_rows(node: SyntaxTreeNode) -> list[Row]:

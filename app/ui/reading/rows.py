@@ -79,7 +79,7 @@ def _line_starts(text: str, width: int) -> Iterator[int]:
 NOTHING = Content("")
 _MATCH_STYLE = "bold $background on $foreground"
 """Style of search matches."""
-_GAP = 2
+_GAP_CELLS = 2
 """Cells between two columns of a table."""
 _MIN_COLUMN_CELLS = 4
 """Smallest legible width of a column."""
@@ -255,7 +255,7 @@ class TableRow(Row):
                 part = parts[number] if number < len(parts) else (None, NOTHING)
                 pad: Part = (None, Content(" " * max(0, widths[column] - part[1].cell_length)))
                 line += [pad, part] if column in self.right else [part, pad]
-                line.append((None, Content(" " * _GAP)))
+                line.append((None, Content(" " * _GAP_CELLS)))
             yield line[:-1]
 
     def _widths(self, width: int) -> tuple[int, ...] | None:
@@ -272,7 +272,7 @@ def table(rows: Iterable[Sequence[Content]], right: Set[int] = frozenset()) -> l
 @lru_cache(256)
 def column_widths(natural: tuple[int, ...], width: int) -> tuple[int, ...] | None:
     """Return column widths that fit, narrowing the widest first; None if they cannot fit."""
-    room = width - _GAP * (len(natural) - 1)
+    room = width - _GAP_CELLS * (len(natural) - 1)
     if room < _MIN_COLUMN_CELLS * len(natural) and room < sum(natural):
         return None
     widest = max(natural, default=0)

@@ -32,7 +32,7 @@ class TokenStyles(NamedTuple):
 
 STYLES = TokenStyles("$draft", "underline $draft", "$target")
 COLORLESS = TokenStyles("", "italic", "bold underline")
-_NAMES = TokenStyles("teal = {drafter}", f"underlined teal = {Source.NGRAM.label}", "amber = target")
+_NAMES_WITH_COLORS = TokenStyles("teal = {drafter}", f"underlined teal = {Source.NGRAM.label}", "amber = target")
 _BRIEF_NAMES = TokenStyles("teal draft", f"underlined {Source.NGRAM.label}", "amber target")
 _SHORT_NAMES = TokenStyles("draft", Source.NGRAM.label, "target")
 LINE_END = "⏎"
@@ -48,7 +48,7 @@ def legend(styles: TokenStyles, room: int, drafter: str) -> Content:
         room: Available cells; colors are named if they fit and are shown.
         drafter: Name of the source other than n-grams.
     """
-    for names in (_NAMES, _BRIEF_NAMES, _SHORT_NAMES) if styles is STYLES else (_SHORT_NAMES,):
+    for names in (_NAMES_WITH_COLORS, _BRIEF_NAMES, _SHORT_NAMES) if styles is STYLES else (_SHORT_NAMES,):
         entries = zip(names, styles, strict=True)
         found = Content(", ").join(Content.styled(name.format(drafter=drafter), style) for name, style in entries)
         if found.cell_length <= room:

@@ -61,7 +61,7 @@ _EDIT_HELP = {
 """Textual's editing actions in one style; those that extend the selection are named after their movement."""
 
 
-_NUMBERS = (
+_NUMBER_MEANINGS = (
     ("speed", "Tokens per second; in the panel, over the last 2 s"),
     ("average", "Tokens per second of the whole answer"),
     ("speedup", "Speed compared with no draft"),
@@ -133,7 +133,7 @@ class KeyListScreen(SubScreen[None]):
                 if all(binding.id != opener for _, binding, _, _ in self._listed):
                     rows[title] = [(action.key, action.help) for action in actions if action.help]
         if self._explains or self._lists_commands:
-            numbers = {"Numbers": list(_NUMBERS)}
+            numbers = {"Numbers": list(_NUMBER_MEANINGS)}
             rows = {**numbers, **rows} if self._explains else {**rows, **numbers}
         rows[_EDITING_GROUP] = [_row(together) for together in editing.values()]
         table = Table.grid(padding=(0, 2))

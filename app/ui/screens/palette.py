@@ -26,10 +26,10 @@ from app.ui.widgets.choice_list import ChoiceList
 from app.ui.widgets.hint import Hint
 from app.ui.widgets.inputs import FilterInput
 
-_NAME, _NARROWEST_HELP = 16, 12
+_NAME_CELLS, _MIN_HELP_CELLS = 16, 12
 """Widths of a name, and of the narrowest description."""
 _COLUMN_GAP = "  "
-_OTHER_ROWS, _OTHER_ROWS_IF_LOW = 8, 1
+_OTHER_ROWS, _OTHER_ROWS_LOW_TERMINAL = 8, 1
 """Rows of the screen around the list."""
 
 
@@ -63,16 +63,16 @@ class EntryList(ChoiceList[Entry]):
     def line(self, at: int, width: int) -> Content:
         entry, is_chosen = self.rows[at], at == self.index
         keys = Content.styled(entry.keys, "$muted")
-        room = width - 3 - _NAME - len(_COLUMN_GAP) - keys.cell_length - len(_COLUMN_GAP) - 1
+        room = width - 3 - _NAME_CELLS - len(_COLUMN_GAP) - keys.cell_length - len(_COLUMN_GAP) - 1
         mark = f" {MARK} " if is_chosen else "   "
         name = Content.styled(entry.name, "bold" if is_chosen else "")
         if not entry.help:
             line = Content.assemble(mark, name)
-        elif room < _NARROWEST_HELP:
+        elif room < _MIN_HELP_CELLS:
             line = Content.assemble(mark, name, _COLUMN_GAP, keys)
         else:
             line = Content.assemble(
-                mark, cell(name, _NAME), _COLUMN_GAP, cell(Content(entry.help), room), _COLUMN_GAP, keys
+                mark, cell(name, _NAME_CELLS), _COLUMN_GAP, cell(Content(entry.help), room), _COLUMN_GAP, keys
             )
         return cell(line, width).stylize("on $chosen") if is_chosen else line
 
@@ -113,7 +113,7 @@ class Palette(ModalScreen[Entry | None], BaseScreen[Entry | None]):
     def on_resize(self) -> None:
         # The class follows after this event.
         is_low = self.size.height < self.VERTICAL_BREAKPOINTS[1][0]
-        self.listed.styles.max_height = max(1, self.size.height - (_OTHER_ROWS_IF_LOW if is_low else _OTHER_ROWS))
+        self.listed.styles.max_height = max(1, self.size.height - (_OTHER_ROWS_LOW_TERMINAL if is_low else _OTHER_ROWS))
 
     def on_mount(self) -> None:
         # The list has no size before it is laid out.

@@ -15,7 +15,7 @@ from app.ui.widgets.choice_list import ChoiceList
 
 RELOAD = "\N{CLOCKWISE OPEN CIRCLE ARROW}"
 """Marks settings that take effect after a reload."""
-_NAME, _VALUE, _ORIGIN = 19, 28, 17
+_NAME_CELLS, _VALUE_CELLS, _ORIGIN_CELLS = 19, 28, 17
 _GAP = "  "
 _MIN_WIDTH_FOR_DESCRIPTIONS = 118
 """Width from which complete descriptions are shown."""
@@ -80,20 +80,25 @@ def _line(view: SettingView, width: int, *, chosen: bool) -> Content:
     setting = view.setting
     mark = f" {MARK} " if chosen else "   "
     label = f"{setting.key} {RELOAD}" if setting.needs_reload else setting.key
-    name = Content.styled(f"{label:<{_NAME}}", "bold" if chosen else "")
+    name = Content.styled(f"{label:<{_NAME_CELLS}}", "bold" if chosen else "")
     is_changed = view.origin not in (Origin.DEFAULT, Origin.MODEL, Origin.PAIR)
     color = _GROUP_COLORS.get(setting.table, "$foreground") if is_changed else "$quiet"
     value = Content.styled(" ".join(printable(setting.display(view.value)).split()), color)
     origin = f"{'after reload, ' * view.waits}{view.origin.value}"
     if width >= _MIN_WIDTH_FOR_DESCRIPTIONS:
         before = Content.assemble(
-            mark, name, _GAP, cell(cut(value, _VALUE), _VALUE), _GAP, (f"{origin:<{_ORIGIN}}", "$quiet")
+            mark,
+            name,
+            _GAP,
+            cell(cut(value, _VALUE_CELLS), _VALUE_CELLS),
+            _GAP,
+            (f"{origin:<{_ORIGIN_CELLS}}", "$quiet"),
         )
         room = width - before.cell_length - len(_GAP)
         text = setting.help if len(setting.help) <= room else setting.text
         line = Content.assemble(before, _GAP, cut(Content.styled("" if chosen else _capital(text), "$quiet"), room))
     else:
-        room = width - len(mark) - _NAME - 2 * len(_GAP) - 1
+        room = width - len(mark) - _NAME_CELLS - 2 * len(_GAP) - 1
         if room - len(origin) < min(value.cell_length, _MIN_VALUE_CELLS):
             origin = ""
         room = max(0, room - len(origin))

@@ -32,13 +32,13 @@ _ACTIVITY_LINES = 4
 """Lines for an activity below everything else."""
 _LAST_ANSWER = "last answer"
 _COLUMN_GAP = "   "
-_SPEED, _BARS, _ACCEPTED, _SPEEDUP = 10, 8, 17, 23
+_SPEED_CELLS, _BARS_CELLS, _ACCEPTED_CELLS, _SPEEDUP_CELLS = 10, 8, 17, 23
 """Widths of the numbers. Each keeps its place, whatever the others show."""
-_BARS_FROM = 110
+_MIN_BARS_COLUMNS = 110
 """Width of the window from which the line shows bars."""
 _MODE_NAMES = {"automatic": "drafting automatic", "fixed": "drafting fixed", "off": "drafting off"}
 _UNDRAFTED_SOURCES = (NO_DRAFT, f"drafting {PAUSED}")
-_CONTEXT_FROM, _FULL_SHARE = 90, 0.5
+_MIN_CONTEXT_COLUMNS, _FULL_CONTEXT_SHARE = 90, 0.5
 """Width from which the line shows the context, and the used share from which it does so in any window."""
 
 
@@ -273,18 +273,18 @@ class StatusLine(ReadoutView):
     def _numbers(self, numbers: GenerationStats, width: int) -> Iterator[Content]:
         speed, gain = numbers.tokens_per_second, numbers.speedup
         columns = [
-            (_SPEED, Content(f"{NONE if speed is None else rate_number(speed)} tok/s")),
+            (_SPEED_CELLS, Content(f"{NONE if speed is None else rate_number(speed)} tok/s")),
             (
-                _ACCEPTED,
+                _ACCEPTED_CELLS,
                 Content.styled(numbers.accepted or f"{NONE} accepted", "$draft" if numbers.accepted else "$quiet"),
             ),
             (
-                _SPEEDUP,
+                _SPEEDUP_CELLS,
                 Content(f"speedup {NONE}" if gain is None else gain.labeled),
             ),
         ]
-        if width >= _BARS_FROM:
-            columns.insert(1, (_BARS, Content.styled(self._readouts.recent.bars(_BARS), "$quiet")))
+        if width >= _MIN_BARS_COLUMNS:
+            columns.insert(1, (_BARS_CELLS, Content.styled(self._readouts.recent.bars(_BARS_CELLS), "$quiet")))
         for cells, column in columns:
             if cells > width:
                 break
@@ -299,7 +299,7 @@ class StatusLine(ReadoutView):
         if source:
             drafts = source not in _UNDRAFTED_SOURCES and (numbers is not None or shown.next_draft.is_on)
             yield Content.styled(source, "$draft" if drafts else "$quiet")
-        if shown.n_ctx and (width >= _CONTEXT_FROM or (shown.used or 0) >= _FULL_SHARE * shown.n_ctx):
+        if shown.n_ctx and (width >= _MIN_CONTEXT_COLUMNS or (shown.used or 0) >= _FULL_CONTEXT_SHARE * shown.n_ctx):
             yield Content.styled(f"context {shown.used_tokens} of {tokens(shown.n_ctx)}", "$quiet")
 
     def _source(self) -> str:

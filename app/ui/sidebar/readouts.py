@@ -80,7 +80,7 @@ def _rate(since: GenerationStats, now: GenerationStats) -> float:
 
 SHORT_WAIT_S = 1.0
 """Shorter waits are not shown."""
-_READING, _QUEUED = "reading prompt", "waiting: the server answers a request"
+_READING_TEXT, _QUEUED_TEXT = "reading prompt", "waiting: the server answers a request"
 REDRAW_S = 0.5
 """Interval between updates of a running answer."""
 
@@ -182,12 +182,12 @@ class Readouts:
         self._began = self._clock()
         self.recent = RecentRates()
         self.unmeasured = True
-        self.rest(_READING)
+        self.rest(_READING_TEXT)
 
     def queue(self) -> None:
         """Show that another program's request is answered first, if that takes long."""
-        if self.doing == _READING and self.seconds >= SHORT_WAIT_S:
-            self.do(_QUEUED, is_long=True)
+        if self.doing == _READING_TEXT and self.seconds >= SHORT_WAIT_S:
+            self.do(_QUEUED_TEXT, is_long=True)
 
     def follow(self, event: FrequentEvent) -> None:
         """Follow the latest of the frequent events."""

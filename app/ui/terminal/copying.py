@@ -20,7 +20,7 @@ from app.core.printable import storable
 from app.core.program import find_program, in_background, limited_run
 from app.ui.widgets.hint import Hint
 
-_ESCAPE = "\x1b"
+_ESCAPE_CHARACTER = "\x1b"
 _LONGEST_SEQUENCE = 100_000
 """Longest OSC 52 sequence in characters; terminals drop longer sequences."""
 _TIMEOUT_S = 2.0
@@ -36,7 +36,7 @@ _MACOS_COMMAND = ("osascript", "-e", "the clipboard as «class PNGf»")
 _MACOS_DATA = re.compile(rb"PNGf([0-9A-Fa-f]+)")
 _X11_COMMAND = ("xclip", "-selection", "clipboard", "-target", "image/png", "-out")
 _WAYLAND_COMMAND = ("wl-paste", "--type", "image/png")
-_PACKAGES = {"wl-paste": "wl-clipboard"}
+_PACKAGE_BY_PROGRAM = {"wl-paste": "wl-clipboard"}
 """Packages of programs with another name."""
 
 
@@ -73,7 +73,7 @@ def _send_to_terminal(app: App[Any], text: str) -> bool:
 
 def through_tmux(sequence: str) -> str:
     """Wrap a sequence for the terminal around tmux."""
-    return f"{_ESCAPE}Ptmux;{sequence.replace(_ESCAPE, _ESCAPE * 2)}{_ESCAPE}\\"
+    return f"{_ESCAPE_CHARACTER}Ptmux;{sequence.replace(_ESCAPE_CHARACTER, _ESCAPE_CHARACTER * 2)}{_ESCAPE_CHARACTER}\\"
 
 
 def copy_by_program(text: str) -> bool:
@@ -120,7 +120,7 @@ def clipboard_picture(environment: Mapping[str, str] = os.environ, system: str =
     name, *arguments = _paste_command(environment, system)
     program = find_program(name)
     if program is None:
-        package = _PACKAGES.get(name, name)
+        package = _PACKAGE_BY_PROGRAM.get(name, name)
         raise AppError(f"The clipboard cannot be read without {name}.", f"Install {package}, or name a file with @.")
     try:
         output = limited_run([program, *arguments], _PASTE_S, environment, most_bytes=_MAX_PICTURE_BYTES).stdout

@@ -52,11 +52,11 @@ class Scroll(NamedTuple):
     n: int
 
 
-_LEAST_ERASED = 12
+_MIN_ERASED_CELLS = 12
 """Fewest blank cells that are erased instead of written."""
 _MOVE_COST = 16
 """Cost in characters to move the cursor to a piece and to switch to its style."""
-_MOST_READ = 2_000
+_MAX_STORED_STRIPS = 2_000
 """Number of strips whose contents are stored: scrolled lines are the same strips in another place."""
 
 
@@ -78,7 +78,7 @@ class Frame:
     def _known(self, strip: Strip, console: Console) -> Known:
         if (found := self._read.get(id(strip))) is not None:
             return found[1]
-        if len(self._read) >= _MOST_READ:
+        if len(self._read) >= _MAX_STORED_STRIPS:
             self._read.clear()
         known = _read(strip, console)
         self._read[id(strip)] = strip, known
@@ -109,7 +109,7 @@ class Frame:
                     out.append(_switch(style, sgr))
                     style = sgr
                 n_blank = len(text) - len(text.rstrip(" "))
-                if synchronized and n_blank > _LEAST_ERASED and _background(sgr) is not None:
+                if synchronized and n_blank > _MIN_ERASED_CELLS and _background(sgr) is not None:
                     text = f"{text[:-n_blank]}\x1b[{n_blank}X\x1b[{n_blank}C"
                 out.append(f"\x1b]8;;{link}\x1b\\{text}\x1b]8;;\x1b\\" if link else text)
         if style:

@@ -27,7 +27,7 @@ from app.ui.widgets.choice_list import ChoiceList
 from app.ui.widgets.inputs import FilterInput
 from app.worker.events import ToolsListed, tool_key
 
-_NAME, _STATE = 20, 28
+_NAME_CELLS, _STATE_CELLS = 20, 28
 """Widths of a name and of its state."""
 _UPDATE_S = 0.5
 SETTING = "answer.tools"
@@ -69,7 +69,9 @@ class ServerList(ChoiceList[ServerRow]):
         )
         name = Content.styled(printable(row.server.name), "bold" if is_chosen else "")
         mark = f" {MARK} " if is_chosen else "   "
-        return Content.assemble(mark, cell(name, _NAME), " ", cell(Content(state), _STATE), " ", (tools, "$quiet"))
+        return Content.assemble(
+            mark, cell(name, _NAME_CELLS), " ", cell(Content(state), _STATE_CELLS), " ", (tools, "$quiet")
+        )
 
     def details(self, at: int, width: int) -> Sequence[Content]:
         """Return the tools of the chosen server, read-only tools first, or why it fails."""

@@ -30,7 +30,7 @@ _BY_MODEL = "The [$draft]draft[/] model proposes the next tokens; the [$target]t
 _BY_NGRAM = (
     "[$draft]N-grams[/] (repeated text) propose the next tokens; the [$target]target[/] verifies them in one pass."
 )
-_PROMISE = "The answers stay the same, and Tandem drafts only where that is faster."
+_PROMISE_SENTENCE = "The answers stay the same, and Tandem drafts only where that is faster."
 _MESSAGE_KEYS = (
     ("chat.compare", "compare with and without the draft"),
     ("chat.tokens", "color tokens by source"),
@@ -52,7 +52,7 @@ class Welcome(Item):
 
     def draw(self, keys: Mapping[str, str], width: int, height: int, *, has_draft: bool) -> None:
         """Show the drafting of answers and the keys by binding id, for a window of this height."""
-        about = Content.from_markup(f"{_BY_MODEL if has_draft else _BY_NGRAM} {_PROMISE}")
+        about = Content.from_markup(f"{_BY_MODEL if has_draft else _BY_NGRAM} {_PROMISE_SENTENCE}")
         named = [(keys[identity], does) for identity, does in _MESSAGE_KEYS if identity in keys]
         # The user's own keys may be longer.
         column = max([_KEY_CELLS, *(len(shown) + 2 for shown, _ in named)])

@@ -22,7 +22,7 @@ from app.ui.transcript.parts import BriefRow, Folding, folded_attachment, folded
 from app.ui.transcript.preview import PicturePreview
 from app.ui.widgets.row_canvas import typed_rows
 
-_GAP = "   "
+_GAP_TEXT = "   "
 _MAX_GUESSED_LINES = 400
 """Largest guess for the lines of a message before it is laid out."""
 _ERROR_BAR = Content.styled("┃ ", "$foreground")
@@ -135,7 +135,7 @@ class MessageItem(Item):
         """
         self._branch, self._branches, self.can_go_on = at, of, can_go_on
         # The arrows come first, because clicks on them depend on their position.
-        self._draw_label(_GAP.join(filter(None, (self._speaker, self._arrows, printable(model)))))
+        self._draw_label(_GAP_TEXT.join(filter(None, (self._speaker, self._arrows, printable(model)))))
 
     def _draw_label(self, label: str) -> None:
         self._label.put(0, [BriefRow(Content(label))])
@@ -156,7 +156,7 @@ class MessageItem(Item):
 
     def request_at(self, part: MessagePart, x: int, y: int) -> str:
         """Return the action requested by a click on a cell of a part."""
-        at = x - len(self._speaker) - len(_GAP)
+        at = x - len(self._speaker) - len(_GAP_TEXT)
         if part is self._label and 0 <= at < len(self._arrows):
             return "earlier" if 2 * at < len(self._arrows) else "later"
         return "choose"

@@ -279,13 +279,13 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
         return True
 
 
-_MARKS = ("```", "~~~", "    ", "\t")
+_CODE_MARKS = ("```", "~~~", "    ", "\t")
 """Marks of code blocks: every text with a block contains one of them."""
 
 
 def code_blocks(markdown: str) -> tuple[str, ...]:
     """Return the code blocks of a text without their fences; an unclosed block counts."""
-    if not any(mark in markdown for mark in _MARKS):
+    if not any(mark in markdown for mark in _CODE_MARKS):
         return ()
     # The first frame need not wait for the Markdown parser.
     from app.ui.reading.blocks import parser

@@ -23,7 +23,7 @@ from app.ui.transcript.message import Item, MessageItem
 from app.ui.transcript.message_part import QUIET, MessagePart
 from app.ui.widgets.row_canvas import RowCanvas, draw_soon
 
-_AHEAD, _FAR = 1, 2
+_LAID_OUT_VIEWS, _FAR_VIEWS = 1, 2
 """Heights of the view: messages within the first are laid out; beyond the second, none stays chosen."""
 _MAX_COLUMNS = 100
 """Width of a line of text, centered in a wider view."""
@@ -122,7 +122,7 @@ class LineScroll(ScrollView, RowCanvas):
         self._is_settling, is_new = True, False
         while True:
             self._keep_position()
-            first, end = self._near(_AHEAD)
+            first, end = self._near(_LAID_OUT_VIEWS)
             fresh = [at for at in range(first, end) if not self.items[at].is_laid_out]
             if not fresh:
                 break
@@ -151,7 +151,7 @@ class LineScroll(ScrollView, RowCanvas):
         return first, min(end, len(self.items))
 
     def _is_far(self, item: Item | None) -> bool:
-        first, end = self._near(_FAR)
+        first, end = self._near(_FAR_VIEWS)
         return item is not None and not first <= self._index(item) < end
 
     def _keep_position(self) -> None:
@@ -187,7 +187,7 @@ class LineScroll(ScrollView, RowCanvas):
         return resized
 
     def _reading(self) -> AnswerMessage | None:
-        near = self.items[slice(*self._near(_AHEAD))]
+        near = self.items[slice(*self._near(_LAID_OUT_VIEWS))]
         return next((item for item in near if isinstance(item, AnswerMessage) and item.is_reading), None)
 
     def _read_soon(self) -> None:

@@ -16,7 +16,7 @@ from textual.visual import Visual
 from app.ui.widgets.row_layout import RowLayout
 
 RowT = TypeVar("RowT")
-_INDENT = 3
+_INDENT_CELLS = 3
 _DETAILS_WIDTH = 115
 """Longest line of details in cells."""
 
@@ -33,7 +33,7 @@ class ChoiceList(ScrollView, Generic[RowT], can_focus=False):
     """
 
     ALLOW_SELECT = False
-    details_indent = _INDENT
+    details_indent = _INDENT_CELLS
     DEFAULT_CSS = """
     ChoiceList {
         width: 100%;
@@ -134,8 +134,8 @@ class ChoiceList(ScrollView, Generic[RowT], can_focus=False):
         width, y = self._width, y + self.scroll_offset.y
         line = self._layout.line(y, width)
         if line is None and self._empty and not self.rows:
-            empty = Content.styled(self._empty, "$quiet").wrap(max(1, width - _INDENT - 1))
-            line = Content(" " * _INDENT) + empty[y] if y < len(empty) else None
+            empty = Content.styled(self._empty, "$quiet").wrap(max(1, width - _INDENT_CELLS - 1))
+            line = Content(" " * _INDENT_CELLS) + empty[y] if y < len(empty) else None
         return Visual.to_strips(self, line or Content(" "), width, 1, self.visual_style, pad=True)[0]
 
     @property

@@ -16,10 +16,10 @@ from app.settings.placement import CPU
 from app.ui.text import cut, draft_name, draft_text
 
 _BRAND_TEXT = " Tandem   "
-_GAP = 2
+_GAP_CELLS = 2
 _OMITTED_GPU_WORDS = re.compile(r"^NVIDIA (GeForce )?|\s+\(.*")
 """Omitted parts of a GPU's name: its vendor, and what drivers append."""
-_HOST = re.compile(r"^https?://[^/]*:(?=\d+\b)")
+_HOST_PATTERN = re.compile(r"^https?://[^/]*:(?=\d+\b)")
 
 
 class HeaderLine(Widget):
@@ -49,12 +49,12 @@ class HeaderLine(Widget):
             return (brand + Content.styled(printable(self._title), "$quiet")).truncate(width, ellipsis=True)
         lefts = [brand + names for names in (_pair(pair), _pair(pair, brief=True), _target(pair, brief=True))]
         choices = [(left, active) for names in (lefts[:2], lefts[2:]) for active in self._actives for left in names]
-        taken = [left.cell_length + cell_len(active) + _GAP * bool(active) for left, active in choices]
+        taken = [left.cell_length + cell_len(active) + _GAP_CELLS * bool(active) for left, active in choices]
         left, active = next((each for each, n in zip(choices, taken, strict=True) if n < width), choices[-1])
         left = left.truncate(width - 1, ellipsis=True)
         device = printable(pair.device)
         rights = [f"{device} · {more} " for more in (_gpu(pair), _memory(pair)) if more]
-        room = width - left.cell_length - _GAP
+        room = width - left.cell_length - _GAP_CELLS
         ends = [*rights, f"{device} ", ""]
         shown = [Content.assemble((active, "$foreground"), (end, "$quiet")) for end in ends]
         shown += [Content.styled(cut(Content(active.rstrip()), max(1, room)).plain, "$foreground")] if active else []
@@ -64,7 +64,7 @@ class HeaderLine(Widget):
     @property
     def _actives(self) -> tuple[str, str]:
         """Return what is active, and the same with only the port of the server's address."""
-        servers = (self.serves, _HOST.sub(":", self.serves)) if self.serves else (None, None)
+        servers = (self.serves, _HOST_PATTERN.sub(":", self.serves)) if self.serves else (None, None)
         marks = [[*map(printable, self.active), *([f"serving {server}"] if server else [])] for server in servers]
         long, short = (f"{' · '.join(each)}   " if each else "" for each in marks)
         return long, short
