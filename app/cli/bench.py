@@ -152,7 +152,6 @@ class _Benchmark:
         return INTERRUPTED if is_stopped else 0
 
     def _announce(self) -> None:
-        """Print what will run, and how long it takes if the pair's costs are known."""
         plan, memory = self._plan, self._session.pair.memory
         names, most = [shown_name(side.name) for side in plan.sides], plan.request.max_tokens
         text = f"{counted(len(plan.prompts), 'prompt')} x {counted(plan.repeat, 'round')} "
@@ -168,7 +167,6 @@ class _Benchmark:
             status.say(" ".join(ends))
 
     def _report(self, results: Results, early: str) -> None:
-        """Print the verdict and its table; `early` says why the run is incomplete."""
         plan, facts, title = self._plan, self._facts, pair_title(self._session.pair.info)
         table = plan.rows(results)
         busy = busy_programs(chain.from_iterable(results.values()))

@@ -168,7 +168,6 @@ def _library(ram_available: int) -> tuple[BuildInfo | None, tuple[Device, ...], 
 
 
 def _worded(value: Any) -> Any:
-    """Replace the fixes in a JSON value by flags and commands."""
     if isinstance(value, dict):
         return {key: _worded(one) for key, one in value.items()}
     if isinstance(value, list | tuple):

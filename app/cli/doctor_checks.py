@@ -112,7 +112,6 @@ def check_pair(given: Given, facts: Facts) -> PairReport:
 
 
 def _report(name: str, title: str, why: str, checks: Sequence[Check] = (), **facts: Any) -> PairReport:
-    """Return a report with one section and the known facts."""
     shown = f"{name}: {title}" if title != name else name
     unknown = {"models": [], "needs": [], "measured": False, "trouble": None, "offers": [], "target_source": ""}
     unknown |= {"chosen": True, "recommended": {}, "notices": [], "tuned": ""}

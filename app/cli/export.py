@@ -55,7 +55,6 @@ def export(
 
 
 def _listed(store: Store, form: str) -> tuple[str, str, str]:
-    """Return a description, the text and a note of the list of all conversations."""
     known = store.summaries()
     if form == "json":
         rows = [
@@ -118,7 +117,6 @@ def _open() -> Store:
 
 
 def _write(output: Path, text: str, *, force: bool) -> None:
-    """Write the whole file or nothing; overwrite only with --force."""
     try:
         (atomic.write if force else atomic.create)(output, text.encode())
     except FileExistsError as error:

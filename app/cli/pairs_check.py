@@ -41,7 +41,6 @@ _FAMILY_NAME = re.compile(r"[A-Za-z]+[\d.]*")
 
 @contextmanager
 def _reading() -> Iterator[Callable[[str], Watcher]]:
-    """Read headers and show the progress of each request. Raises Interrupted after Ctrl+C."""
     stop = threading.Event()
     with cancel_on_interrupt(stop.set):
         yield lambda subject: HeaderWatcher(subject, status.show, stop)
@@ -150,7 +149,6 @@ def _measure(target: str, found: Sequence[dict[str, Any]], *, has_mtp: bool, as_
 
 
 def _sources(target: str, draft: str | None) -> tuple[ModelSource, ModelSource | None, bool]:
-    """Return the named models, or those of the named pair, and whether a pair was named."""
     known, here = catalog(), registry().read()
     pairs = every_pair(known.pairs, here)
     if target not in pairs:
@@ -255,7 +253,6 @@ _STATE_COLUMNS = 10
 
 
 def _check_all(*, as_json: bool) -> int:
-    """Print the differences; return 1 if a file is gone, changed or could not be checked."""
     known, stop = catalog(), threading.Event()
     if known.unread is not None:
         raise known.unread

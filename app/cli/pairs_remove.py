@@ -74,7 +74,6 @@ def remove_pairs(
 
 
 def _remove_unused(*, yes: bool) -> int:
-    """Delete downloaded files that no pair uses, after asking."""
     unused = [Removal(path, size) for path, size in registry().read().unused.items()]
     if not unused:
         status.say("Every downloaded file belongs to a pair.")

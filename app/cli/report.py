@@ -47,7 +47,6 @@ def ignored_flags(support: ThinkingSupport, settings: Resolved) -> tuple[str, ..
 
 
 def _drafts(event: Finished) -> str:
-    """Return speedup, acceptance and tokens per step, or an empty text if nothing was drafted."""
     numbers = event.numbers
     if numbers.per_step is None:
         return ""

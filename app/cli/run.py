@@ -167,7 +167,6 @@ class Listener:
         return as_json(event, self._pair, self._notices, self.tools.calls if self.tools is not None else ())
 
     def _show(self, text: str) -> None:
-        """Show progress, unless the answer is in that line."""
         if not self._printer.holds_line:
             status.show(text)
 

@@ -201,7 +201,6 @@ def _error(error: dict[str, Any]) -> AppError:
 
 
 def _content(text: str, pictures: Iterator[PictureData]) -> str | list[dict[str, Any]]:
-    """Return the content of a message for the chat API; each mark becomes the next picture."""
     first, *rest = text.split(MARK)
     if not rest:
         return text

@@ -86,7 +86,6 @@ def path_settings(*, as_json: bool = False) -> int:
 
 
 def _split(text: str) -> tuple[str | None, str]:
-    """Split "presets.NAME.setting" into the preset, if any, and the setting."""
     if not text.startswith(f"{PRESETS}."):
         return None, text
     preset, _, name = text.removeprefix(f"{PRESETS}.").partition(".")
@@ -96,7 +95,6 @@ def _split(text: str) -> tuple[str | None, str]:
 
 
 def _named(text: str) -> tuple[str | None, Setting]:
-    """Return the preset, if any, and the setting of this name."""
     preset, name = _split(text)
     if preset and not is_preset_name(preset):
         raise UsageError(f'"{printable(preset)}" is no name for a preset.', "Use letters, digits and dashes.")

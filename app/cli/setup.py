@@ -98,7 +98,6 @@ def add_pairs(name: str, target: str, draft: str | None = None, *, as_json: bool
 
 
 def _set_up(pair: Pair | None, options: _Options, *, as_json: bool) -> int:
-    """Set the pair up, if one was chosen; return the exit code."""
     try:
         done = _run(pair, options) if pair is not None else None
     except CacheError:
@@ -147,7 +146,6 @@ def pair_of_models(target: str | None, draft: str | None, name: str | None) -> P
 
 
 def _named(pair: Pair, *, is_chosen: bool) -> Pair:
-    """Return the pair under an unused name."""
     taken = every_pair(catalog().pairs, registry().read())
     name = free_name(pair, taken)
     if is_chosen and name != pair.name:
@@ -225,7 +223,6 @@ def _run(pair: Pair, options: _Options) -> tuple[SetUp, str] | None:
 
 
 def _prepared(pair: Pair, options: _Options) -> Prepared:
-    """Check a pair; offer the current files if the catalog's files are gone from Hugging Face."""
     latest, finds_draft = options.latest, options.target is not None and options.draft is None
     check = SetupTask(registry(), demo_file, lambda: pair, installs=False, finds_draft=finds_draft)
     check = replace(check, finds_projector=options.mmproj != "none")

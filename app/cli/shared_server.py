@@ -39,7 +39,6 @@ class SharedServer:
         self._thread: threading.Thread | None = None
 
     def __call__(self, event: Event) -> None:
-        """Forward an event of the engine, on the engine's thread."""
         if isinstance(event, Loaded):
             self._announce()
         if (receive := self._receive) is not None:

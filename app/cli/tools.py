@@ -66,7 +66,6 @@ def revoke_tools(names: Sequence[str], *, as_json: bool = False) -> int:
 
 
 def _names_of(key: str) -> set[str]:
-    """Return all names of a tool for revoking: tool, server, and both."""
     server, _, tool = key.partition("/")
     server = server.replace("%2F", "/")
     return {key, f"{server}/{tool}", server, tool}
@@ -98,7 +97,6 @@ def _servers() -> tuple[McpServer, ...]:
 
 
 def _listed(servers: Sequence[McpServer]) -> list[ToolsListed]:
-    """Start servers; return their tools in the same order."""
     events: queue.SimpleQueue[ToolsListed | ToolReturned] = queue.SimpleQueue()
     host, found = ToolServers(events.put), dict[str, ToolsListed]()
     with logged_to(log_file()):

@@ -94,7 +94,6 @@ def svg(title: str, rows: Sequence[ResultRow], facts: Mapping[str, str], notes: 
 
 
 def _bars(row: ResultRow, y: int, scale: float) -> list[str]:
-    """Draw one kind of text: its name, and a bar for every side except the baseline."""
     out = [_text(_MARGIN, y + 10, row.kind, size=13, weight=600 if row.kind == "all" else 400)]
     left = _MARGIN + _LABEL_WIDTH
     for index, m in enumerate(row.measured[1:]):

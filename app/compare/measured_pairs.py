@@ -78,7 +78,6 @@ def speedups(folder: Path, processor: str) -> dict[tuple[str, str], float]:
 
 
 def _read(raw: Any, processor: str) -> list[tuple[tuple[str, str], str, float]]:
-    """Return the file names, time and speedup of each result in a file."""
     machine = str(raw["machine"])
     if machine != processor and not machine.startswith(f"{processor}, "):
         return []

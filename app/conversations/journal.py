@@ -173,7 +173,6 @@ def _write(db: sqlite3.Connection, node: Node) -> None:
 
 
 def _remove_empty(db: sqlite3.Connection, node: Node) -> None:
-    """Remove an answer without text: activate an earlier answer, or store with the prompt why it has none."""
     db.execute("DELETE FROM messages WHERE id = ?", (node.id,))
     leaf = node.parent
     while (newer := db.execute("SELECT max(id) FROM messages WHERE parent = ?", (leaf,)).fetchone()[0]) is not None:

@@ -101,7 +101,6 @@ class Ending:
 
 
 def _given(numbers: Mapping[str, Any], name: str, default: _T) -> _T:
-    """Return a value of the same type as the default, or the default."""
     found = numbers.get(name)
     return found if type(found) is type(default) else default
 

@@ -89,7 +89,6 @@ def check_file(file: Path) -> int | None:
 
 
 def _create_private(file: Path) -> None:
-    """Create the file for its owner only, or check that it is writable."""
     # SQLite would open a read-only file and fail at the first message.
     os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
     regular_file.status(file)
@@ -150,7 +149,6 @@ def _restore(file: Path) -> str:
 
 
 def _copied_intact(backup: Path, new: Path) -> bool:
-    """Copy a backup; remove the copy and return False if it is damaged. Raises OSError."""
     shutil.copy(backup, new)
     try:
         with closing(connect(new, "rw")) as db:

@@ -162,7 +162,6 @@ def _system(settings: Document) -> str | None:
 
 
 def _digests(messages: Iterable[Sequence[Any]]) -> set[bytes]:
-    """Return a digest of each message with all earlier messages; parents come first."""
     found: dict[int | None, bytes] = {}
     for number, parent, role, text in messages:
         # Markdown loses the blank lines around a text.

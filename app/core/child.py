@@ -91,7 +91,6 @@ def answer() -> None:
 
 
 def _exit_above(memory: int) -> None:
-    """End this process if it takes more memory, or its parent is gone."""
     import psutil
 
     process, parent = psutil.Process(), os.getppid()

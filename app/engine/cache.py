@@ -76,7 +76,6 @@ class PromptChunks:
             self.ns_per_token = ns / n_tokens
 
     def _next_size(self, ns: float) -> int:
-        """Return the size of the next batch after a batch of this size took `ns`."""
         if self._stops_inside:
             return 2 * self.size if ns < _FAST_NS else self.size
         size, times = self.size, self._times

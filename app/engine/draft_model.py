@@ -249,7 +249,6 @@ class HiddenDrafter(DraftSource):
         self._tokens[n_read:] = tokens[n_read:]
 
     def _take(self, tokens: Sequence[int], n_before: int, rows: Rows) -> None:
-        """Store the rows of a target batch, replacing rows that were rolled back."""
         head, known = self._head, self._tokens
         first = self._n_rows - len(self._rows)
         old = rows[:0]
@@ -272,7 +271,6 @@ class HiddenDrafter(DraftSource):
             self._ends = {at: row for at, row in self._ends.items() if at < n_before}
 
     def _rows_of(self, start: int, end: int) -> Rows:
-        """Return the rows for the positions from `start` to `end - 1`; the first token gets zeros."""
         shift, first = self._head.row_shift, self._n_rows - len(self._rows)
         rows = self._rows[max(0, start - shift - first) : end - shift - first]
         return np.concatenate((np.zeros_like(self._rows[:1]), rows)) if start < shift else rows

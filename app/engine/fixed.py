@@ -84,7 +84,6 @@ class FixedDrafting(Strategy):
             self._account(result, self._costs)
 
     def _account(self, result: StepResult, costs: CostModel) -> None:
-        """Compare a step with the predicted time without drafts, scaled by the recent slowdown."""
         batch_size, n_past = len(result.draft) + 1, result.n_past
         measured_ns, batch_ns = costs.target_ns(batch_size, n_past), result.total_ns - result.draft_ns
         self._slowdowns.append(batch_ns / measured_ns)

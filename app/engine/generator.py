@@ -149,7 +149,6 @@ class Generator:
             self.finish = FinishReason.CANCELLED
 
     def _first_token(self, sequence: list[int], request: Request) -> Iterator[GenerationEvent]:
-        """Read the uncached part of the prompt, and choose the first token."""
         started = self.clock()
         request.prepare()
         stats = self.stats
@@ -184,7 +183,6 @@ class Generator:
             yield len(target)
 
     def _begin_strategy(self, strategy: Strategy, sequence: list[int], request: Request) -> Iterator[GenerationEvent]:
-        """Let the draft model read the prompt after the first token; count that time separately."""
         self.strategy, self._pending_strategy = strategy, None
         started = self.clock()
         max_tokens = self._target.n_ctx - len(sequence) + 1
@@ -202,7 +200,6 @@ class Generator:
             yield self._lose_model(error)
 
     def _steps(self, sequence: list[int], request: Request) -> Iterator[GenerationEvent]:
-        """Run steps until the answer ends: propose, verify, accept, roll back, learn."""
         stats, target, controls = self.stats, self._target, request.controls
         timer = StepTimer(self.clock, self.work_clock, self._native_ns)
         while self.finish is None:
@@ -271,7 +268,6 @@ class Generator:
         return room
 
     def _evaluate(self, sequence: list[int], draft: Draft, request: Request) -> None:
-        """Evaluate the last token and the draft in one batch, with logits at each position."""
         started = self.clock()
         *missing, last = sequence[len(self._target) :]
         if missing:

@@ -107,7 +107,6 @@ class _Text:
                         return
 
     def _match_length(self, at: int, past: Sequence[int], n: int) -> int:
-        """Return how many tokens before `at` equal the end of `past`; at least `n` are known to."""
         tokens = self.tokens
         longest = min(at, len(past))
         while n < longest and tokens[at - 1 - n] == past[-1 - n]:
@@ -198,7 +197,6 @@ class NgramIndex(DraftSource):
         return Draft.of(self.kind, proposed, _support(proposed, best.length, matches))
 
     def _after(self, match: _Match, draft: Sequence[int], limit: int) -> Sequence[int]:
-        """Return the tokens after a match; continue periodically if the text repeats itself up to its end."""
         after = match.tokens[match.at : match.at + limit]
         if len(after) == limit or match.tokens is not self._text.tokens:
             return after

@@ -214,7 +214,6 @@ def _lacks_avx2(build: BuildInfo, machine: Machine) -> bool:
 
 
 def _survives(choice: BuildChoice, failure: LoadFailure) -> bool:
-    """Return whether a build would not fail like the installed build."""
     return choice.backend not in failure.avoid or (choice.wheel is None and failure.can_compile)
 
 

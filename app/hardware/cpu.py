@@ -247,7 +247,6 @@ def _within_quota(n: int, read: Read) -> int:
 
 
 def _n_cores(cpus: frozenset[int], read: Read) -> int:
-    """Count the cores of these CPUs; if the topology is unknown, count the CPUs."""
     found = len(_cores(cpus, read))
     if found < len(cpus) or sys.platform == "linux":
         return found
@@ -281,7 +280,6 @@ def _apple_performance_cores() -> int:
 
 
 def _parse_cpu_list(text: str) -> frozenset[int]:
-    """Parse a list such as "0-7,16"; empty if it is malformed."""
     if not re.fullmatch(r"[0-9]{1,5}(-[0-9]{1,5})?(,[0-9]{1,5}(-[0-9]{1,5})?)*", text.strip()):
         return frozenset()
     ends = [part.partition("-") for part in text.strip().split(",")]

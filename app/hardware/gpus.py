@@ -100,7 +100,6 @@ def _nvidia_gpu(row: list[str], toolkit: str | None, api: str | None) -> Gpu:
 
 
 def _cuda_toolkits(system: System) -> str | None:
-    """Return the installed CUDA toolkits or runtime libraries: "CUDA 13, 12.4"."""
     names = (*system.names("/usr/local"), *system.names(_WINDOWS_TOOLKITS))
     found = {version for name in names for version in re.findall(r"^(?:cuda-|v)([0-9]+\.[0-9]+)$", name)}
     if system.name == "linux":
@@ -155,7 +154,6 @@ def _linux_gpu(system: System, address: str, vendor_id: str) -> Gpu:
 
 
 def _pci_name(system: System, vendor: str, device: str) -> str | None:
-    """Return a name from the distribution's list of PCI numbers, if it is listed."""
     text = next(filter(None, map(system.read, _PCI_NAMES)), "")
     _, _, devices = text.partition(f"\n{vendor}  ")
     # The lines of a vendor start with a tab.

@@ -77,7 +77,6 @@ def offers(pair: PairNeeds, *, smaller: Proposal | None = None, flash_attention:
 
 
 def _first_that_fits(pair: PairNeeds, now: Plan, candidates: Iterator[Candidate]) -> Offer | None:
-    """Return the first candidate that fits, or else the last candidate, if any."""
     offer = None
     for what, cost, change in candidates:
         settings = {} if isinstance(change, ModelMemory) else change
@@ -107,7 +106,6 @@ def _experts_in_ram(pair: PairNeeds, now: Plan) -> Iterator[Candidate]:
 
 
 def _shorter_contexts(pair: PairNeeds) -> Iterator[Candidate]:
-    """Yield powers of two, longest first, and a useful length at the end in case none fits."""
     asked = pair.target.n_ctx
     lengths = [1 << n for n in reversed(range(32)) if _MIN_CTX <= 1 << n < asked]
     useful = [n for n in lengths if n <= _USEFUL_CTX] or lengths
@@ -127,7 +125,6 @@ def _quantized_caches(pair: PairNeeds, flash_attention: str) -> Iterator[Candida
 
 
 def _smaller_quantizations(target: ModelMemory) -> Iterator[Candidate]:
-    """Yield the usual quantizations of the target, largest first."""
     for name, bits in _BITS_PER_WEIGHT.items():
         size = int((target.n_parameters or 0) * bits / 8)
         if 0 < size < _NOTICEABLE_SHARE * target.weights:

@@ -225,7 +225,6 @@ def why(proposals: Sequence[Proposal]) -> str:
 
 
 def _speed(pair: Pair, capacity: Capacity, memory: ModelMemory, moved: int) -> tuple[float | None, bool]:
-    """Return the tokens per second, if known, with the experts of `moved` layers in RAM, and whether that is slow."""
     if (measured := capacity.measured.get(pair.name)) is not None:
         return measured.tokens_per_second, measured.tokens_per_second < PLEASANT
     total, in_ram = bytes_per_token(pair), 0

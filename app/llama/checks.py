@@ -69,7 +69,6 @@ def _other_kind(header: GgufHeader) -> tuple[str, str] | None:
 
 
 def _fault(header: GgufHeader) -> str:
-    """Return the fault on which llama.cpp would abort, or ""."""
     alignment = header.metadata.get("general.alignment")
     if isinstance(alignment, int) and alignment < _MIN_ALIGNMENT:
         return f"its data lies at multiples of {alignment} bytes, which is too narrow"

@@ -279,7 +279,6 @@ class Context:
         return int(native.llama_memory_seq_pos_max(self._memory, SEQUENCE)) + 1
 
     def _set_n_past(self, n_past: int) -> None:
-        """Record that `n_past` tokens are left, without output rows."""
         self.n_past = n_past
         self._outputs, self._revocable = (0, 0), 0
         self._cells.cut(n_past)

@@ -157,7 +157,6 @@ _FUNCTION_PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
 
 
 def _each(kind: str) -> Iterator[int]:
-    """Yield every device ("dev") of every backend ("reg"), in llama.cpp's order."""
     for index in range(library_call(f"ggml_backend_{kind}_count")):
         yield library_call(f"ggml_backend_{kind}_get", index)
 

@@ -171,7 +171,6 @@ class HeadContext(Context):
         self._submit(self._last if self._shares_memory else position, (token,), 1, 1)
 
     def _copy_row(self) -> None:
-        """Copy the hidden row of the last output into the first row of the batch."""
         address = self._functions["nextn_row"](self._open(), self.batch_index(0))
         if not address:
             raise DecodeError("llama.cpp has no hidden row for a drafted token.")

@@ -29,7 +29,6 @@ _PARSE_ERROR = re.compile(r"error parsing grammar: (.*)")
 
 
 def _nesting(text: str) -> int:
-    """Return the deepest nesting of brackets outside literals and character sets."""
     depth = deepest = 0
     for part in _BRACKET_OR_LITERAL.finditer(text):
         depth = max(0, depth + {"(": 1, ")": -1}.get(part[0], 0))

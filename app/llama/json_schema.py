@@ -188,7 +188,6 @@ def _check_depth(node: Any, root: Any, seen: set[str], depth: int) -> None:
 
 
 def _target(root: Any, reference: str) -> Any:
-    """Return the target of a reference in the same document, if it exists."""
     node = root
     for part in unquote(reference).partition("#")[2].split("/")[1:]:
         key = part.replace("~1", "/").replace("~0", "~")

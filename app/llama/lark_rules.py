@@ -93,7 +93,6 @@ class LarkRules:
         first, *after = dropwhile("WHITE?".__eq__, end)
         is_token = first[0] == "<"
         mark = "" if is_token else escaped(json.loads(first))
-        # A reader treats one line break as the format's own.
         has_break = end[0] == "WHITE?"
         if lark:
             if fault := lark_fault(lark):

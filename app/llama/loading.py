@@ -83,7 +83,6 @@ def _overrides(params: ModelParams) -> ctypes.Array[_Override]:
 
 
 def _pointers(names: tuple[str, ...]) -> list[int] | None:
-    """Return the pointers of named devices; None leaves the choice to llama.cpp."""
     if names == (CPU,):
         return []
     if names:
@@ -250,7 +249,6 @@ class PairProgress:
         self._shares = dict.fromkeys(self._n_bytes, 0.0)
 
     def __call__(self, what: str, share: float) -> bool:
-        """Report the loaded share of a model."""
         self._shares[what] = share
         done = sum(self._shares[name] * size for name, size in self._n_bytes.items())
         return self._on_progress(what, done / max(1, sum(self._n_bytes.values())))

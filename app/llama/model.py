@@ -325,5 +325,4 @@ def tokenizer_parts(text: str, kept: Iterable[str]) -> Iterator[str]:
 
 
 def _word_end(text: str, first: int, last: int) -> int:
-    """Return the last end of a word between two positions, or else `last`."""
     return next((at for at in range(last, first, -1) if text[at - 1].isalnum() and not text[at].isalnum()), last)

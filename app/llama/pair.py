@@ -180,7 +180,6 @@ class NativePair:
         self._adopt(replace(self._params, draft=None, model=replace(self._params.model, load_mtp=False)))
 
     def _adopt(self, params: PairParams) -> None:
-        """Use the parameters of another draft with its measurements."""
         self._use(params)
         # The estimate included the first draft.
         self.info = self._describe(())

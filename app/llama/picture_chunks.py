@@ -70,7 +70,6 @@ class Chunks:
         return PictureSlice(n, int(mtmd.mtmd_input_chunk_get_n_pos(chunk)), is_causal, at_0, at_1 - at_0)
 
     def _positions(self, chunk: Any, n: int, first: int) -> NDArray[np.int32]:
-        """Return the positions of the rows of a chunk, shape (n_sections, n)."""
         if not mtmd.mtmd_decode_use_mrope(self._projector):
             return np.arange(first, first + n, dtype=np.int32)[None]
         found = (mtmd.mtmd_decoder_pos * n)()

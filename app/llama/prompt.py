@@ -189,7 +189,6 @@ class PromptBuilder:
         return RenderedPrompt(tuple(tokens), self._part_at_end(text), self._markup, self._stops)
 
     def _part_at_end(self, text: str) -> AnswerPart:
-        """Return the part of an answer where a rendered prompt ends."""
         behind, marks = text.rstrip(), self._written
         if behind.endswith(marks.open):
             return AnswerPart.THINKING
@@ -206,7 +205,6 @@ class PromptBuilder:
         return prompt
 
     def _begin_answer(self, prompt: RenderedPrompt) -> RenderedPrompt:
-        """Return the prompt with the markup that begins the answer."""
         marks = self._written
         markers = {AnswerPart.START: marks.speak, AnswerPart.THINKING: marks.conclude, AnswerPart.ANSWER: ""}
         if not (marker := markers[prompt.part]):

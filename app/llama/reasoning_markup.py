@@ -52,14 +52,12 @@ def _sections(
     headers: tuple[str, ...] = (),
     header_words: tuple[str, ...] = (),
 ) -> ReasoningMarkup:
-    """Return the markup of a family that marks both reasoning and answer."""
     return ReasoningMarkup(
         open, close, answer, end, headers, header_words, think=open, conclude=close + answer, speak=answer
     )
 
 
 def _tags(open: str, close: str, think: str = "", *, reopens: bool = False) -> ReasoningMarkup:  # noqa: A002
-    """Return the markup of a family that marks reasoning only."""
     return ReasoningMarkup(open, close, think=think or open, conclude=close, reopens=reopens)
 
 

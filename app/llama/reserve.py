@@ -48,7 +48,6 @@ def _warm_up(context: Context) -> None:
 
 
 def _gpus(params: ModelParams) -> list[Device]:
-    """Return the local GPUs that hold layers, with their free memory."""
     if params.on_cpu:
         return []
     named = {name.lower() for name in params.devices}

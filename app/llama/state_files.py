@@ -176,7 +176,6 @@ def _file_name(saved: SavedPrompt) -> str:
 
 
 def _arrays(saved: SavedPrompt) -> dict[str, Any]:
-    """Return tokens and states by the names that `_saved_prompt` reads, without copying the states."""
     arrays: dict[str, Any] = {}
     for part, cache in (("target", saved.target), ("draft", saved.draft)):
         if cache is None:
@@ -190,7 +189,6 @@ def _arrays(saved: SavedPrompt) -> dict[str, Any]:
 
 
 def _saved_prompt(path: Path, *, with_states: bool = True) -> SavedPrompt:
-    """Read a file; a damaged file can raise anything."""
     with np.load(path) as file:
 
         def cache(part: str) -> SavedCache:

@@ -125,7 +125,6 @@ def fingerprint(path: Path) -> str:
 
 @lru_cache
 def _sample(path: Path, size: int, _mtime_ns: int) -> str:
-    """Hash size, beginning and end of a model file."""
     with path.open("rb") as file:
         digest = hashlib.sha256(f"{size}\n".encode() + file.read(_SAMPLE_BYTES))
         file.seek(max(0, size - _SAMPLE_BYTES))

@@ -85,7 +85,6 @@ def _measured(
     n_outputs: int = _N_OUTPUTS,
     timed: Callable[[Callable[[], bool]], float | None] | None = None,
 ) -> float | None:
-    """Measure on a device. Raises MemoryError without memory."""
     ggml = {name: function(name, *prototype) for name, prototype in _FUNCTION_PROTOTYPES.items()}
     with ExitStack() as stack:
 
@@ -109,7 +108,6 @@ def _measured(
 
 
 def _timed(compute: Callable[[], bool]) -> float | None:
-    """Compute for long enough; return the shortest time, or None on failure."""
     # The first run includes starting the threads.
     if not compute():
         return None

@@ -196,7 +196,6 @@ def model_facts(header: GgufHeader, *, file: str, size: int) -> ModelFacts:
 
 
 def _mtp_layers(header: GgufHeader) -> tuple[int, str | None]:
-    """Return the number of MTP layers and their fault; some conversions drop the layers but not the metadata."""
     n = header.number("nextn_predict_layers")
     if not n or not header.tensors or "split.count" in header.metadata:
         return n, None

@@ -65,7 +65,6 @@ def pair_of(target: str, draft: str | None = None) -> Pair:
 
 
 def _named(source: ModelSource, file: str) -> tuple[str, str, str]:
-    """Return name, quantization and file of a source, as after loading."""
     quant = ""
     if not file:
         file = PurePath(str(source)).name

@@ -192,5 +192,4 @@ def _changes(pair: Pair, models: Iterable[ResolvedModel], watch: Callable[[str],
 
 
 def _missing_bytes(models: Iterable[ResolvedModel]) -> int:
-    """Return the bytes to download; a file that is both target and draft counts once."""
     return sum(map(cache.missing_bytes, {file for model in models for file in model.files}))

@@ -221,7 +221,6 @@ def _stop_type(finished: Finished) -> str:
 
 
 def _at(value: Any, path: str) -> list[Any]:
-    """Return the value at a path such as "timings/prompt_n" in a list; an empty list if it is missing."""
     for name in path.split("/"):
         if not isinstance(value, dict) or name not in value:
             return []

@@ -96,7 +96,6 @@ class RequestPictures:
 
 
 def _data(owner: Fields) -> tuple[bytes, str]:
-    """Return the bytes of a file, in base64 or a data: URL, and where they are in the request."""
     name = next((name for name in _DATA_FIELDS if name in owner), "url")
     text, where = owner.text(name), owner.at(name)
     if name == "file_id":

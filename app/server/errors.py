@@ -56,7 +56,6 @@ def as_request_error(error: AppError) -> RequestError:
 
 
 def _in_flags(text: str) -> str:
-    """Replace the fixes in a text by flags of the server."""
     return worded(text, _words)
 
 

@@ -189,13 +189,11 @@ def read_answer(given: Fields, default: AnswerRequest, names: FieldNames) -> Ans
 
 
 def _owner(given: Fields, path: str) -> tuple[Fields, str]:
-    """Return the object that has a field, and the field's name in it."""
     owner, _, name = path.rpartition(".")
     return (given.object(owner) or Fields({}, f"{owner}.")) if owner else given, name
 
 
 def _sampling(given: Fields, default: SamplingParams) -> SamplingParams:
-    """Return the sampling parameters, by OpenAI's and llama-server's field names."""
     names = [field.name for field in fields(SamplingParams)]
     found: dict[str, Any] = {name: value for name in names if (value := given.number(name)) is not None}
     for name in ("repeat_last_n", "dry_penalty_last_n"):
@@ -218,7 +216,6 @@ def _sampling(given: Fields, default: SamplingParams) -> SamplingParams:
 
 
 def _max_tokens(given: Fields, names: Sequence[str], default: int | None) -> int | None:
-    """Return the token limit of an answer, if any."""
     for name in names:
         low = _UNTIL_CONTEXT if name == "n_predict" else _UNLIMITED
         if (n := given.whole(name, low, 1 << 30)) is not None:

@@ -157,7 +157,6 @@ def _tool_use(call: ToolCall, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _stopped(end: End) -> dict[str, Any]:
-    """Return why the answer ended, and the stop sequence that ended it."""
     found = end.finished.stop if end.reason == "stop" else ""
     return {"stop_reason": "stop_sequence" if found else _STOP_REASONS[end.reason], "stop_sequence": found or None}
 

@@ -121,7 +121,6 @@ class ResponseFormat(Format):
         return self._response(answer.end)
 
     def _begin(self, item: dict[str, Any]) -> list[str]:
-        """Return the events that end the open item and begin another."""
         out = self._close()
         self._open, self._text, self._logprobs = item, "", []
         out.append(self._event("response.output_item.added", output_index=len(self._items), item=item))
@@ -141,7 +140,6 @@ class ResponseFormat(Format):
         return [self._of_item(f"response.{_TEXT_EVENTS[item['type']]}.delta", item, delta=text, **more)]
 
     def _close(self, status: str = "completed") -> list[str]:
-        """Return the events that end the open item."""
         item, self._open = self._open, None
         if item is None:
             return []
@@ -197,7 +195,6 @@ class ResponseFormat(Format):
         }
 
     def _of_item(self, kind: str, item: dict[str, Any], **more: Any) -> str:
-        """Return an event about the text of an item."""
         at = {"item_id": item["id"], "output_index": len(self._items)}
         return self._event(kind, **at, **({} if item["type"] in _CALL_TEXTS else {"content_index": 0}), **more)
 

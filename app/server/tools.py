@@ -91,7 +91,6 @@ def read_tool(fields: Fields, schema: str = "parameters") -> dict[str, Any]:
 
 
 def _read_custom_tool(fields: Fields) -> dict[str, Any]:
-    """Return a tool that takes any text, as a function with one parameter."""
     form = fields.object("format") or Fields({})
     # OpenAI's chat API nests the grammar once more.
     form = form.object("grammar") or form
@@ -143,7 +142,6 @@ def chosen(tools: Sequence[Mapping[str, Any]], fields: Fields) -> Tools:
 
 
 def _named(tool: Fields) -> str:
-    """Return the name of a tool in a choice, in any API."""
     return (tool.object("function") or tool.object("custom") or tool).text("name")
 
 

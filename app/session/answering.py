@@ -93,7 +93,6 @@ def conversation_request(
 
 
 def _shortened(request: AnswerRequest, max_tokens: int) -> AnswerRequest:
-    """Return the same request for a short text without reasoning."""
     return replace(request, max_tokens=max_tokens, stops=(), thinking=Thinking(enabled=False))
 
 

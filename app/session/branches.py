@@ -84,7 +84,6 @@ class Branches:
         return True
 
     def _with_store(self, action: Callable[[Store, int], _T]) -> _T | None:
-        """Run a store action on this conversation; None before its first prompt or on a disk error."""
         number = self.number
         return None if number is None else self.library.do(lambda store: action(store, number))
 

@@ -179,7 +179,6 @@ class ChatEvents(ChatFacts):
             self._end(Outcome(Ending(failure=error), "", counts=True))
 
     def _go_on(self) -> None:
-        """Answer the next waiting prompt, or else let the engine measure the pair."""
         if self.phase is Phase.READY and (conversation := self._active.ask_next()) is not None:
             self._start(conversation)
             self._apply_settings()

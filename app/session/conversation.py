@@ -179,7 +179,6 @@ class Conversation(Branches):
         reasoning: str | None = None,
         stats: Document | None = None,
     ) -> Outcome:
-        """Store the end of the running answer; for arguments see `Journal.finish`."""
         journal, self._running = self._running, None
         if journal is None:
             return Outcome(ending, "")

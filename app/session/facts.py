@@ -256,7 +256,6 @@ class ChatFacts:
 
     @property
     def _blocked(self) -> Blocked | None:
-        """Return why the open conversation cannot be answered now, if so."""
         phase, here = self.phase, self.conversation
         reasons = (
             (phase is Phase.UNLOADED, Blocked.UNLOADED),

@@ -174,7 +174,6 @@ class ToolUse:
 
     @cached_property
     def _known(self) -> Sequence[McpServer]:
-        """The servers of mcp.json when Tandem began."""
         try:
             return self.servers()
         except AppError:

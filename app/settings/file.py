@@ -134,12 +134,10 @@ def _path(name: str, preset: str | None) -> list[str]:
 
 
 def _remove_former(table: Table, name: str, preset: str | None) -> bool:
-    """Remove a setting under its earlier names; return whether it existed."""
     return any(_remove(table, _path(former, preset)) for former, now in FORMER.items() if now == name)
 
 
 def _remove(table: Table, path: list[str]) -> bool:
-    """Remove an entry and any tables left empty; return whether it existed."""
     head, *rest = path
     if head not in table:
         return False

@@ -138,8 +138,6 @@ def chosen_servers(servers: Sequence[McpServer], names: Iterable[str] | None) ->
 
 
 def _parsed(file: _Entry) -> Any:
-    """Parse a file that may have comments and trailing commas."""
-
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
@@ -221,7 +219,6 @@ def _with_home(text: str) -> str:
 
 
 def _known_keys(entry: _Entry) -> tuple[dict[str, _Entry], list[str]]:
-    """Return the values of a server under the keys of `_KNOWN_KEYS`, and its other keys."""
     found: dict[str, _Entry] = {}
     ignored = []
     spellings = {key.lower(): key for key in (*_KNOWN_KEYS, *_OTHER_KEYS)}

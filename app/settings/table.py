@@ -43,7 +43,6 @@ _LONGEST_PATH = 4096
 
 
 def _setting(name: str, kind: Kind, text: str, *flags: str, **what: Any) -> Setting:
-    """Create a setting with its flag; `flags` are alternative spellings."""
     table, _, key = name.rpartition(".")
     flag = f"--{'draft-' * (table == 'draft')}{key}".replace("_", "-")
     return Setting(name, kind, **{"default": kind.default, "text": text, "flags": (flag, *flags), **what})

@@ -281,7 +281,6 @@ def find(query: str, known: Sequence[FoundT]) -> list[FoundT]:
 
 
 def _matching(typed: Sequence[str], known: Sequence[FoundT], n_matching: int | None = None) -> list[FoundT]:
-    """Return the items that match every word, or `n_matching` of them, best first."""
     ranked = [([rank for word in typed if (rank := _rank(word, each)) != _NO_MATCH], each) for each in known]
     found = [(sum(ranks), each) for ranks, each in ranked if len(ranks) == (n_matching or len(typed))]
     return [each for _, each in sorted(found, key=lambda pair: pair[0])]

@@ -143,7 +143,6 @@ class TandemApp(App[None], inherit_bindings=False):
             self.screen.refresh()
 
     def _display(self, screen: Screen[Any], renderable: Any) -> None:
-        """Write changes immediately; Textual would wake its writer thread for each of three parts."""
         driver = self._driver
         if not isinstance(renderable, FrameUpdate) or driver is None or self.is_headless or sys.platform == "win32":
             super()._display(screen, renderable)
@@ -292,7 +291,6 @@ class TandemApp(App[None], inherit_bindings=False):
         await super().on_event(event)
 
     def _disarm(self, pressed: str) -> None:
-        """Make Ctrl+C a first press again after any other key."""
         if pressed not in self._keymap.get("app.interrupt", "ctrl+c").split(","):
             self._interrupted_at = None
             for hint in self.screen.query(Hint):

@@ -27,7 +27,6 @@ _BLACK, _WHITE = Color(0, 0, 0), Color(255, 255, 255)
 
 
 def _theme(name: str, *, dark: bool, background: str, raised: str, foreground: str, **own: str) -> Theme:
-    """Return a theme of Tandem; `own` are its colors that Textual does not know."""
     quiet = own["quiet"]
     return Theme(
         name=name,
@@ -168,7 +167,6 @@ def contrast(one: Color, other: Color) -> float:
 
 
 def _luminance(color: Color) -> float:
-    """Return the relative luminance, from 0 to 1 (WCAG 2.1)."""
     parts = (part / 255 for part in color.rgb)
     red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return float(0.2126 * red + 0.7152 * green + 0.0722 * blue)

@@ -110,7 +110,6 @@ class Process:
         self._outbox.put(None)
 
     def _written(self) -> str:
-        """Return the end of the child's output on stderr."""
         with self._stderr as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
             return file.read().decode("utf-8", errors="replace")

@@ -150,7 +150,6 @@ class CommandQueue:
         raise NotImplementedError
 
     def _run(self) -> None:
-        """Perform commands until the queue ends."""
         raise NotImplementedError
 
     def _emit(self, event: Event) -> None:
@@ -266,7 +265,6 @@ class EngineWorker(CommandQueue):
         self._emit(Loaded(self._pair.info))
 
     def _report(self, pair: LoadedPair) -> None:
-        """Report new notices and changes of the pair."""
         for text in pair.notices:
             if text not in self._reported_notices:
                 self._emit(Notice(text))

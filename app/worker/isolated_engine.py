@@ -103,7 +103,6 @@ class IsolatedEngine(CommandQueue):
                 self._emit(_failed(command, lost))
 
     def _report_reload(self, command: Command, error: AppError) -> None:
-        """Report that the automatic reload of a lost pair failed."""
         if isinstance(command, RunJob) and isinstance(command.job, ReloadJob):
             self._emit(Notice(f"The models could not be loaded again. {error.sentences}"))
 

@@ -125,7 +125,6 @@ async def _stdio(server: McpServer, meter: Meter, stack: AsyncExitStack) -> Any:
 
 @asynccontextmanager
 async def _logged(server: McpServer, meter: Meter) -> AsyncIterator[TextIO]:
-    """Yield a stream whose lines go to the log."""
     reading, writing = os.pipe()
 
     def read() -> None:

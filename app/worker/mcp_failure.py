@@ -154,7 +154,6 @@ def _cause(server: McpServer, errors: list[BaseException], meter: Meter, *, has_
 
 
 def _flat(error: BaseException) -> Iterator[BaseException]:
-    """Yield an exception, the members of a group, and their causes."""
     if isinstance(error, BaseExceptionGroup):
         for one in error.exceptions:
             yield from _flat(one)

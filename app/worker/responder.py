@@ -241,7 +241,6 @@ def _strategy(pair: LoadedPair, request: AnswerRequest, clock: Clock) -> Strateg
 
 
 def _tokens_of(pair: LoadedPair, texts: Sequence[str]) -> Iterator[Sequence[int]]:
-    """Yield the tokens of the first texts, at most `_MOST_BESIDE`."""
     room = _MOST_BESIDE
     for text in texts:
         tokens = pair.tokenize(text[: room * _LONG_TOKEN])[:room]

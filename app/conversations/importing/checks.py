@@ -58,7 +58,6 @@ def _tags(raw: Any) -> Iterator[str]:
 
 
 def _pictures(raw: Any) -> Iterator[tuple[str, PictureData]]:
-    """Yield pictures by digest; skip unreadable pictures."""
     for each in list_of(raw, "pictures"):
         with suppress(AppError):
             found = read_picture(b64decode(typed(each, str, "a picture is not text"), validate=True))

@@ -138,7 +138,6 @@ def _shape_of(raw: Any) -> _Shape | None:
 
 
 def _at(value: Any, paths: str) -> Any:
-    """Return the first value at one of these paths, if any."""
     for path in paths.split("|"):
         found = value
         for name in path.split("."):
@@ -229,7 +228,6 @@ def _texts(content: Any) -> tuple[str, str]:
 
 
 def _seconds(value: Any) -> float | None:
-    """Return a time in seconds since 1970, if it is a time."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value / 1000 if value > _MAX_SECONDS else value
     with suppress(ValueError, TypeError):

@@ -45,7 +45,6 @@ def read(text: str) -> list[Any]:
 
 
 def _from_marked(lines: Iterable[str]) -> list[Any]:
-    """Read Markdown with Tandem's comments."""
     found: list[tuple[dict[str, Any], list[dict[str, Any]]]] = []
     texts: list[tuple[dict[str, Any], str, list[str]]] = []
     lines_of_part: list[str] = []
@@ -141,7 +140,6 @@ def _sections(body: Iterable[str]) -> dict[str, str]:
 
 
 def _from_headings(lines: Sequence[str]) -> dict[str, Any]:
-    """Read Markdown of another program, in which headings name the speaker."""
     headings = _chosen(list(_headings(lines)))
     if all(role != "user" for _, role, _ in headings):
         refuse('no heading such as "## You" says who speaks')
@@ -157,7 +155,6 @@ def _from_headings(lines: Sequence[str]) -> dict[str, Any]:
 
 
 def _headings(lines: Sequence[str]) -> Iterable[tuple[int, str, str]]:
-    """Yield the line, the role and the label of each heading that may name a speaker."""
     fence = ""
     for at, line in enumerate(lines):
         mark = _CODE_FENCE.match(line)

@@ -158,7 +158,6 @@ class AnswerSpeed:
         return Speedup(ratio, True, self._verdict(ratio, predicted_ns / self._spent_ns))
 
     def _verdict(self, ratio: float, predicted: float) -> str:
-        """Return "winning", "losing" or "break-even"; "" within the noise of the single-token steps."""
         if abs(ratio - 1.0) <= _TIE_SHARE:
             return "break-even"
         shares = [ns / known for _, ns, known in self._singles]

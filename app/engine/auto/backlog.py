@@ -109,6 +109,5 @@ class Backlog:
             self.unread, self._n_missed = self._n_missed, 0
 
     def _tokens_per_step(self, n_past: int) -> float:
-        """Return the prompt tokens that the draft model reads in the time of a single token."""
         costs = self._statistics.costs
         return costs.target_ns(1, n_past) / max(costs.scale * costs.profile.draft_prompt_ns, 1.0)

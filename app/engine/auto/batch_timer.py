@@ -77,7 +77,6 @@ class BatchTimer:
         return self._time_over(cache, size, size if n_outputs is None else n_outputs)
 
     def _time_over(self, cache: TokenCache, size: int, n_outputs: int) -> float:
-        """Return the nanoseconds of a batch over the cached tokens."""
         if self.cancelled():
             raise Interrupted
         before = self.clock()
@@ -189,7 +188,6 @@ class BatchTimer:
         return several / _HEAD_DRAFT, 0.0
 
     def _draft_ns(self, head: DraftSource, sequence: Sequence[int], limit: int) -> float:
-        """Return the nanoseconds of a draft of `limit` tokens, extrapolated if the draft is shorter."""
         if self.cancelled():
             raise Interrupted
         before = self.clock()

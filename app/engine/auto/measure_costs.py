@@ -116,7 +116,6 @@ class Measurement(BatchTimer):
         return self._profile(self._draft_costs)
 
     def _is_needed(self, size: int) -> bool:
-        """Return whether a size is measured even beyond the budget."""
         is_steep = size == _SIZE_WITHIN_STEP and self.costs().get(2, 1.0) > _STEEP_COST_OF_TWO
         return (size in ESSENTIAL or is_steep) and not self.is_measured(size)
 

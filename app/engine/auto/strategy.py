@@ -175,7 +175,6 @@ class AutomaticDrafting(Strategy):
                 proposal.extend(further, self.statistics.table(source.kind), self._is_end)
 
     def _drafting_ns(self, n_past: int) -> float:
-        """Return the expected time that the draft model spent in this step."""
         costs, attempt = self.statistics.costs, self._attempt
         return attempt.n_drafted * costs.draft_ns(n_past) + attempt.used_model * costs.draft_start_ns(n_past)
 

@@ -129,7 +129,6 @@ class ArgumentReader:
         return out + self._escaped(text[:stop]), text[stop:]
 
     def _opened(self, text: str, is_last: bool) -> str | None:
-        """Return the text after the beginning of a value; None if that is undecided."""
         is_tagged, rest = bool(self._close), text.lstrip()
         if not (rest or is_last):
             return None
@@ -152,7 +151,6 @@ class ArgumentReader:
         return next((mark.start() for mark in marks if mark[0] == self._close), -1)
 
     def _undecided_at(self, text: str) -> int:
-        """Return where the end of a value, or an escape, may begin."""
         before = "\n" if self._argument.end.startswith("\n") else ""
         at = len(text) - held_back(text, (before + self._close, self._close))
         escape = _OPEN_ESCAPE.search(text) if self._has_escapes else None
@@ -176,7 +174,6 @@ class ArgumentReader:
         return None if (isinstance(found, Partial) or end.startswith(rest)) and not is_last else False
 
     def _is_in_call(self, text: str) -> bool:
-        """Return whether a call inside the value is open after this text."""
         depth = 0
         for mark in () if self._has_escapes else self._nesting.finditer(self._value + text):
             depth = depth + 1 if mark["opening"] else max(0, depth - 1)
@@ -237,7 +234,6 @@ class ArgumentReader:
 
 
 def _string_end(text: str, at: int, quote: str, end: str) -> int:
-    """Return the position after a string; -1 if it is not complete."""
     if len(end) > 1:
         stop = text.find(end, at + len(quote))
         return stop + len(end) if stop >= 0 else -1

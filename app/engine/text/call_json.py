@@ -143,7 +143,6 @@ class JsonReader:
         return bool(self._closers) and self._place is _Place.NEXT
 
     def _close(self, letter: str = "") -> str:
-        """Return the brackets up to the next closing bracket, or all brackets."""
         out, self._place = "", _Place.NEXT
         while self._closers:
             out += (closed := self._closers.pop())

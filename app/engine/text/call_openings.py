@@ -101,7 +101,6 @@ class FormatPatterns:
         return first or (PARTIAL if any(end.startswith(rest) for end in self.ends) else None)
 
     def _object(self, text: str, at: int, *, is_strict: bool) -> Opening | Partial | None:
-        """Read a JSON object with a name and arguments up to its arguments."""
         at = skipped(text, at)
         at = skipped(text, at + 1) if text.startswith("[", at) else at
         if not text.startswith("{", at):

@@ -109,7 +109,6 @@ class CallReader:
         return out + self._close_part()
 
     def _close_part(self) -> list[CallEvent]:
-        """Return the text held back when reasoning begins or ends."""
         held, self._held, self._row, self._may_be_thought = self._held, "", None, False
         return [AnswerText(held, self._is_thinking)] if held else []
 
@@ -135,7 +134,6 @@ class CallReader:
                 return
 
     def _read_after(self, row: FormatPatterns, *, is_last: bool) -> Iterator[CallEvent]:
-        """Read the text after a call: its end, then another call or the end of all calls."""
         if not self._pass_ends(self._ends, is_last=is_last):
             return
         rest = self._held.lstrip(" \t\r\n,;")
@@ -212,7 +210,6 @@ class CallReader:
         return len(text), None, False
 
     def _undecided_at(self) -> int:
-        """Return where a mark may begin at the end of the text."""
         text = self._held
         for at in range(max(0, len(text) - len(self._marks[0])), len(text)):
             if text[at] in self._firsts and any(mark.startswith(text[at:]) for mark in self._marks):
@@ -241,7 +238,6 @@ class CallReader:
 
 
 def _best(several: Iterator[Opening | Partial | None]) -> Opening | Partial | None:
-    """Return the first complete beginning of a call, or else a partial one."""
     undecided = None
     for one in several:
         if isinstance(one, Opening):

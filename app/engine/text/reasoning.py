@@ -195,7 +195,6 @@ class ReasoningSplitter:
         return [], pending, True
 
     def _find_end(self, pending: list[Segment]) -> tuple[list[Segment], list[Segment], bool]:
-        """Find the end of reasoning or answer; return the same as `_find_start`."""
         text, markup = text_of(pending), self._markup
         marks: dict[str, AnswerPart] = {}
         if self.part is AnswerPart.THINKING:
@@ -230,7 +229,6 @@ class ReasoningSplitter:
         return _has_token(rest[:1]) or rest.startswith(self._markup.headers)
 
     def _is_complete_header(self, header: str, *, ended: bool) -> bool:
-        """Return whether a header contains only known words; an unfinished header may end in part of a word."""
         for known in sorted((*self._markup.headers, *self._markup.header_words), key=len, reverse=True):
             header = header.replace(known, " ")
         words = "".join(letter for letter in header if ord(letter) not in _TOKEN_SURROGATES).split()
@@ -246,7 +244,6 @@ class ReasoningSplitter:
         return next(found, len(text))
 
     def _text_in_header(self, header: list[Segment], text: str, *, has_mark: bool) -> list[Segment]:
-        """Return the text of the answer after an unfinished header."""
         if self._is_complete_header(text, ended=True):
             return []
         length = len(text)
@@ -259,7 +256,6 @@ class ReasoningSplitter:
 
     @property
     def _spelled_ends(self) -> tuple[str, ...]:
-        """Return the end mark, if it is text."""
         end = self._markup.end
         return (end,) if end and not _has_token(end) else ()
 
@@ -299,6 +295,5 @@ def _has_token(text: str) -> bool:
 
 
 def _first(text: str, marks: Iterable[str]) -> tuple[int, str] | None:
-    """Return the position of the first mark and the mark; at equal positions, the longer mark."""
     found = [(at, -len(mark), mark) for mark in marks if (at := text.find(mark)) >= 0]
     return (min(found)[0], min(found)[2]) if found else None

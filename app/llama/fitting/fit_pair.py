@@ -221,7 +221,6 @@ def with_open_context(found: Fitting) -> Fitting:
 
 
 def _is_same_place(planned: Plan, before: Plan) -> bool:
-    """Return whether every layer is on its device; shares of several devices may differ a little."""
     pairs = ((planned.target, before.target), (planned.draft, before.draft))
     return planned.fits and all(
         now is was or (now and was and replace(now, tensor_split=()) == replace(was, tensor_split=()))

@@ -48,7 +48,6 @@ def with_placement(placement: Layer, params: PairParams) -> PairParams:
 
 
 def _automatic(params: PairParams) -> frozenset[str]:
-    """Return the placement settings without a value."""
     return frozenset(name for name in TUNED if params.settings.origin(name) is Origin.DEFAULT)
 
 

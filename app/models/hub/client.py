@@ -83,7 +83,6 @@ def _found(info: Mapping[str, Any]) -> FoundRepository:
 
 
 def _ask(about: str, path: str, params: Mapping[str, Any], read: Callable[[Any], T]) -> T:
-    """Return the result of `read` for a JSON answer of limited length; anything else is an error."""
     check_environment()
     url = f"{constants.ENDPOINT}/api/{path}"
     data = bytearray()

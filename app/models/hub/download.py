@@ -88,7 +88,6 @@ class Download:
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
-        """Wait until no other program downloads the same content."""
         while True:
             with cache.locked_content(cache.blob_path(self.file)) as is_locked:
                 if is_locked:
@@ -119,7 +118,6 @@ class Download:
         )
 
     def _resume(self, out: BinaryIO) -> str:
-        """Request the missing bytes until all are here; return the checksum of the file."""
         have = out.seek(0, os.SEEK_END)
         if have > self.file.size:
             have = out.truncate(0)

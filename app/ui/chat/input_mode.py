@@ -57,7 +57,6 @@ class InputMode:
 
     @property
     def _edited(self) -> str:
-        """Return the edited message, or an empty text if nothing was changed."""
         mode, text = self._mode, self._view.prompt.whole
         changed = mode is not None and mode.message is not None and text.strip() != mode.original.strip()
         return text if changed else ""

@@ -224,7 +224,6 @@ def _head(details: StepDetails, *, brief: bool) -> tuple[str, str, str, str]:
 
 
 def _cost(details: StepDetails, room: int) -> Content:
-    """Return the time of a token in this step, and without a draft, if there is room."""
     n, plain_ns = len(details.written), details.plain_ns
     each = f", {details.total_ns / 1e6 / n:.1f} ms per token" if n > 1 else ""
     plain = f", without draft {plain_ns / 1e6:.1f} ms{'' if each else ' per token'}" if plain_ns is not None else ""

@@ -95,7 +95,6 @@ def _lines(comparison: Comparison, width: int) -> Iterator[Content]:
 
 
 def _runs(measured: SideFigures) -> str:
-    """Return the number of runs, their spread, and the key for more, in parentheses."""
     ratio = measured.ratio
     if ratio is None:
         return ""

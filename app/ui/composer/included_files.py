@@ -87,7 +87,6 @@ class FileReading:
 
 
 def without_file(message: str) -> list[str]:
-    """Return the first few references of a message that name no file; it may be code with decorators."""
     question, attachments = split(message)
     names = {each.name for each in attachments}
     found = dict.fromkeys(f"@{each.readings[-1]}" for each in references(question) if names.isdisjoint(each.readings))
@@ -191,7 +190,6 @@ def include_files(
 
 
 def _quote_paths(question: str, base: Path) -> str:
-    """Return a question with quotation marks around each path with spaces. Raises MissingFile."""
     at, parts = 0, []
     for found in _FILE_REFERENCE.finditer(question):
         if found["bare"] is None or found.start() < at:

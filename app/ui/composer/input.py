@@ -103,7 +103,6 @@ class PromptInput(PromptEditor):
             self.write(text)
 
     def _take(self, found: str) -> None:
-        """Insert a found prompt; the text before the search goes to the history."""
         written = self.whole
         if written.strip() and written != found:
             self.past.add(written)
@@ -241,7 +240,6 @@ class PromptInput(PromptEditor):
         self.menu.offer(found, "Nothing found.")
 
     def _leave_search(self) -> str | None:
-        """End the search, if any; return the saved text."""
         self._invite()
         saved, self._saved = self._saved, None
         if saved is not None:

@@ -217,7 +217,6 @@ def question_before_setup(card: PairCard, setup: SetupProgress | None) -> str:
 
 
 def _before_setup(card: PairCard, setup: SetupProgress | None) -> Iterator[Content]:
-    """Yield what enter would do with a pair that is not set up."""
     if setup is not None and setup.stage is Stage.CHECKED and setup.prepared is not None:
         yield Content.styled(_download_question(setup.prepared.download_bytes), "bold")
         yield Content(f"{gigabytes(setup.prepared.free_bytes)} free on disk.")

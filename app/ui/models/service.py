@@ -258,7 +258,6 @@ class PairService:
         return task.progress.prepared if task is not None else None
 
     def _sized(self, name: str) -> Pair:
-        """Return the pair with the known sizes of its files or headers."""
         files, prepared = self._files(name), self._prepared(name)
         return prepared.sized if files is None and prepared is not None else with_files(self._pairs[name], files)
 

@@ -251,7 +251,6 @@ class SetupScreen(SubScreen[LoadRequest | None]):
         self.machine.update(Content("\n").join([*explanation, Content.styled(line, "$quiet"), *problems]))
 
     def _open_if_awaited(self) -> None:
-        """Open the awaited pair unless the user chats with another pair during its download."""
         setup = self.pairs.state.setups.get(self._awaited or "")
         if setup is None or setup.running:
             return

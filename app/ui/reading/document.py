@@ -100,7 +100,6 @@ class MarkdownDocument:
         return n_frozen, [*self.frozen[n_frozen:], *self.open]
 
     def _break_last_line(self) -> None:
-        """Break a very long line at a space, if there is one."""
         start = self._tail.rfind("\n") + 1
         while len(self._tail) - start > LONGEST_LINE:
             cut = self._tail.rfind(" ", start, start + LONGEST_LINE) + 1 or start + LONGEST_LINE
@@ -124,7 +123,6 @@ class MarkdownDocument:
         self._drop(lines, kept)
 
     def _drop(self, lines: list[str], count: int, opening: str = "") -> None:
-        """Remove the first lines of the tail, and repeat the opening of the block that continues there."""
         if count:
             self._tail = opening + self._tail[sum(len(line) + 1 for line in lines[:count]) :]
             self._position.after_blank = not lines[count - 1].strip()
@@ -141,7 +139,6 @@ class MarkdownDocument:
         return rows
 
     def _cut(self, node: SyntaxTreeNode, lines: list[str]) -> None:
-        """Freeze the complete lines of a block, and let the next line continue it."""
         opening = _opening(node, lines)
         self.frozen += self._rows(node, lines, self._position)
         self._position = _Position(is_continued=bool(opening), n_code=self._position.n_code)

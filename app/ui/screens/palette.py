@@ -198,7 +198,6 @@ def _entry(action: Action, run: Callable[[], Awaitable[object] | object], before
 
 
 async def _command(chat: ChatScreen, action: Action) -> None:
-    """Run a slash command, or let the user complete it if it needs an argument."""
     if action.needs_argument:
         chat.controller.commands.begin_command(action.name)
     else:

@@ -69,7 +69,6 @@ class SettingEdits:
 
     @property
     def _now(self) -> Resolved:
-        """Return the settings of the scope: all conversations have no values of their own."""
         return self._live.resolved({} if self.scope is Scope.ALL else None)
 
     def _view(self, setting: Setting, now: Resolved) -> SettingView:
@@ -133,7 +132,6 @@ class SettingEdits:
         return error or f"Reset: {self._in_force(setting)} counts now."
 
     def _in_force(self, setting: Setting) -> str:
-        """Return the value that counts in the open conversation, and its origin."""
         now = self._live.resolved()
         origin, value = now.origin(setting.name), " ".join(setting.display(now[setting.name]).split())
         return printable(f"{value} ({origin.value}{f' {now[PRESET]}' if origin is Origin.PRESET else ''})")
@@ -144,7 +142,6 @@ class SettingEdits:
         return self._try(lambda: self._live.save_preset(name)) or f"Saved the preset {printable(name)}."
 
     def _why_ignored(self, setting: Setting, now: Resolved) -> str:
-        """Return why the loaded model ignores a setting, or ""."""
         if self._pair is None:
             return ""
         if setting.name == "answer.thinking" and not self._pair.thinking_support.switchable:

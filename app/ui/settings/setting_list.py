@@ -69,7 +69,6 @@ class SettingList(ChoiceList[SettingView]):
         return details(self.rows[at])
 
     def _update(self, chosen: str) -> None:
-        """Show the settings that match the filter, with one of them or the first chosen."""
         words = self._words
         rows = [view for view in self._views if (_matches(view, words) if words else not view.is_rare)]
         names = [view.name for view in rows]

@@ -50,7 +50,6 @@ class LineCompositor(Compositor):
             asyncio.get_running_loop().call_soon(self._draw, widget.screen)
 
     def _draw_scrolled(self) -> None:
-        """Draw a scrolled widget whole, instead of scrolling."""
         if self._scrolled is not None:
             self._scrolled[0]._set_dirty()
             self._scrolled = None

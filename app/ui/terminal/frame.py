@@ -147,14 +147,12 @@ class Frame:
         }
 
     def _differences(self, pieces: Mapping[tuple[int, int], Known], *, synchronized: bool) -> list[_Part]:
-        """Store pieces; return the differences from the earlier pieces."""
         parts = [part for (y, x), known in pieces.items() for part in self._changed(y, x, known)]
         # Moving the cursor takes fewer characters than another style, and the order is invisible.
         in_style = (single for part in parts for single in part.in_one_style())
         return sorted(in_style, key=lambda part: part.style) if synchronized else parts
 
     def _changed(self, y: int, x: int, known: Known) -> Iterator[_Part]:
-        """Store a piece; yield its differences from the earlier piece."""
         line, width = self._lines.setdefault(y, {}), known.cells
         before = line.get(x)
         if before == known:
@@ -260,7 +258,6 @@ def _switch(before: str, now: str) -> str:
 
 @lru_cache(1024)
 def _parts(sgr: str) -> tuple[Sequence[str], str, str]:
-    """Return the flags, the foreground and the background of SGR parameters."""
     flags, colors = [], ["39", "49"]
     codes = iter(sgr.split(";") if sgr else ())
     for code in codes:

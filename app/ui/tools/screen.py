@@ -153,7 +153,6 @@ class ToolsScreen(SubScreen[None]):
         return action != "ask_again" or (row is not None and bool(row.allowed))
 
     def _on(self, *, here: bool) -> tuple[str, ...]:
-        """Return the names of the servers that are on in this conversation, or in all others."""
         names = self._live.resolved(None if here else {})[SETTING]
         if isinstance(names, tuple):
             return tuple(map(str, names))

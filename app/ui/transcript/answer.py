@@ -103,7 +103,6 @@ class AnswerMessage(MessageItem):
         self._arrange()
 
     def _arrange(self) -> None:
-        """Stack the parts, if the message is laid out."""
         if self._markdown is None:
             return
         self.tokens = None

@@ -164,7 +164,6 @@ class MessageList(MessageNavigation):
         return answer
 
     def _leaving(self, same: Sequence[MessageItem], fresh: Sequence[MessageItem], *, replace: bool) -> set[Item]:
-        """Return the items that new messages replace."""
         if replace:
             return {item for item in self.items if item is not self._welcome}
         leaving: set[Item] = set(self.messages[len(same) :])
@@ -223,7 +222,6 @@ class MessageList(MessageNavigation):
 
     @property
     def _unanswered(self) -> Item | None:
-        """Return the prompt whose answer has no text yet, if any."""
         messages = self.messages
         is_empty = self.answer is None or not self.answer.has_grown
         return messages[-2] if self._is_running and is_empty and len(messages) > 1 else None

@@ -112,7 +112,6 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
         self._draw_again([message])
 
     def _draw_again(self, items: Iterable[MessageItem]) -> None:
-        """Draw messages whose mark has changed."""
         for item in items:
             for part in item.parts:
                 part.redraw()

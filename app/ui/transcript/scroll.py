@@ -118,7 +118,6 @@ class LineScroll(ScrollView, RowCanvas):
         self._read_soon()
 
     def _move(self) -> bool:
-        """Scroll to the end or to the anchor, and lay out what comes near; return whether anything did."""
         self._is_settling, is_new = True, False
         while True:
             self._keep_position()
@@ -144,7 +143,6 @@ class LineScroll(ScrollView, RowCanvas):
         self.items[at].changed_line(self._width)
 
     def _near(self, n_views: int) -> tuple[int, int]:
-        """Return the first and the end of the items within `n_views` heights of the view."""
         top, reach = round(self.scroll_y), n_views * self._height
         first = bisect_right(self._ends, max(0, top - reach))
         end = bisect_right(self._ends, top + self._height + reach - 1) + 1
@@ -191,7 +189,6 @@ class LineScroll(ScrollView, RowCanvas):
         return next((item for item in near if isinstance(item, AnswerMessage) and item.is_reading), None)
 
     def _read_soon(self) -> None:
-        """Schedule the next piece of a long text after pending keys."""
         if not self._reads_soon and self._reading() is not None:
             self._reads_soon = True
             self.call_after_refresh(self._read)

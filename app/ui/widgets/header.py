@@ -63,7 +63,6 @@ class HeaderLine(Widget):
 
     @property
     def _actives(self) -> tuple[str, str]:
-        """Return what is active, and the same with only the port of the server's address."""
         servers = (self.serves, _HOST_PATTERN.sub(":", self.serves)) if self.serves else (None, None)
         marks = [[*map(printable, self.active), *([f"serving {server}"] if server else [])] for server in servers]
         long, short = (f"{' · '.join(each)}   " if each else "" for each in marks)
