@@ -26,7 +26,6 @@ class Call:
     Attributes:
         name: Words of the command, such as "pairs list".
         function: Its module in `app.cli` and its function there, such as "pairs:list_pairs".
-        given: Options that were given, as keyword arguments of the function.
     """
 
     name: str

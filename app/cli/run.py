@@ -106,11 +106,7 @@ def run(
 
 
 class Listener:
-    """Follows the events of one answer and prints them.
-
-    Attributes:
-        tools: Runs the tool calls of the answer, if tools are enabled.
-    """
+    """Follows the events of one answer and prints them."""
 
     def __init__(self, settings: Resolved, prefill: str = "", *, as_json: bool) -> None:
         self._settings = settings

@@ -88,9 +88,7 @@ class BenchmarkPlan:
     """The sides and prompts of a benchmark.
 
     Attributes:
-        sides: The baseline, then the other sides.
         request: How to answer; its messages come before every prompt.
-        repeat: Largest number of measured rounds.
         is_quick: Stop when the overall result is clear, even if that of a kind is not.
         ends_early: Skip rounds that would not change the result.
     """

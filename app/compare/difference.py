@@ -32,7 +32,6 @@ class Difference:
     """The first token at which two answers differ.
 
     Attributes:
-        index: Index of the token in the answer.
         plain: The token without drafts; None if that answer had ended.
         drafted: The token with drafts; None if that answer had ended.
         width: Batch size in which `drafted` was chosen; 0 if unknown.

@@ -26,7 +26,6 @@ class Raced:
     Attributes:
         rounds: The rounds that every side finished.
         differences: The first difference of each compared side from the baseline; None for the same text.
-        broken: The error that ended the comparison early, if any.
     """
 
     rounds: tuple[Round, ...]
@@ -43,9 +42,7 @@ class CompareJob:
 
     Attributes:
         request: What to answer. Sampling needs a seed.
-        sides: The baseline, then the other sides.
         first: Number of the first round; each side warms up before round 1.
-        explains: Whether to compare the texts of the first round.
     """
 
     request: AnswerRequest

@@ -75,7 +75,6 @@ class SideFigures:
         acceptance: Accepted over drafted tokens in all rounds, if any were drafted.
         tokens_per_verify: Tokens per verify step in all rounds.
         draft_prompt_ms: Draft model's prefill time; counted against drafting.
-        drafter: Sources of its drafts.
         is_idle: Whether it neither drafted nor read a prompt with the draft model.
     """
 

@@ -76,14 +76,12 @@ class Run:
 
     Attributes:
         contender: Name of the side.
-        prompt: Token ids of the prompt.
         tokens: Token ids of the answer with its end token.
         notices: Notices of the responder, such as a lost draft model.
         drafter: "model", "ngram", "model+ngram" or "none".
         why: Why nothing was drafted, if known; "" otherwise.
         wall_s: Duration in seconds; 0 if unknown.
         others_s: CPU seconds of other programs in that time.
-        threads: CPU thread counts used.
     """
 
     contender: str

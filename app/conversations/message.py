@@ -71,7 +71,6 @@ class Ending:
     """Why a message ended.
 
     Attributes:
-        reason: Why the model stopped, if known.
         repeats: Repetitions of the last block, if they ended the answer; else 0.
         at_limit: Whether the context was full at its largest size.
     """
@@ -194,8 +193,6 @@ class ResultOf:
 
     Attributes:
         tool: The tool's name for the model.
-        failed: Whether the text is an error.
-        seconds: Duration of the call.
     """
 
     call: str

@@ -49,7 +49,6 @@ class Node:
     Attributes:
         id: Greater than the parent's id.
         parent: Id of the message it replies to; None for the first message.
-        created: Seconds since 1970.
         stats: Numbers of an answer; of a prompt, its compaction, or why it has no answer. Unchecked.
     """
 

@@ -23,7 +23,6 @@ class ChildError(Exception):
     """A child gave no answer; the text continues "The child ...".
 
     Attributes:
-        status: How it ended, if it ended by itself.
         crashed: Whether it crashed or hung because of its input, perhaps; False if the system killed it to free memory.
     """
 

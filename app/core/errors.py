@@ -125,9 +125,7 @@ class ContextOverflowError(AppError):
     Attributes:
         whose: The text to shorten: "conversation"; "answer", if it is continued; "prompt", if it is too long even for
             an empty conversation; "system" for the system prompt; "file", if the prompt includes a file; "tools".
-        n_tokens: Length of the input.
         n_prompt: Length of the whole prompt; `n_tokens` may count only its longest part.
-        n_ctx: Length of the context.
     """
 
     def __init__(

@@ -132,7 +132,6 @@ def pixels(data: PictureData, least: tuple[int, int] | None = None) -> Image:
     """Return an upright RGB picture, with white for transparent parts.
 
     Args:
-        data: Read by `read_picture`.
         least: Size above which decoding may reduce the picture, which is faster.
 
     Raises:

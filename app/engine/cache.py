@@ -38,12 +38,10 @@ class PromptChunks:
 
     Args:
         first: Tokens of the first batch; every batch has at least half as many.
-        longest: Largest batch in tokens.
         stops_inside: Whether a stop ends a batch in the middle. Then each prompt begins with a batch of `first` tokens,
             so that its batches do not depend on earlier prompts.
 
     Attributes:
-        size: Tokens of the next batch.
         ns_per_token: Nanoseconds of a prompt token in the last batches; None before enough tokens.
     """
 
@@ -135,7 +133,6 @@ class TokenCache:
 
     Attributes:
         is_broken: Whether the computation of a batch failed; then the model must not be used again.
-        follower: Draft layers that read the hidden rows of each batch, if any.
     """
 
     def __init__(self, model: TokenModel, translate: Callable[[Sequence[int]], Sequence[int]] | None = None) -> None:

@@ -18,7 +18,6 @@ class DraftSource:
 
     Attributes:
         kind: Its row in the table of sources.
-        longest: Longest possible draft.
         cache: KV cache that is saved and restored with the target's, if the source has one.
     """
 

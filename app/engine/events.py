@@ -47,7 +47,6 @@ class Inspection:
     """The target's probabilities in one step; see `app.engine.probability`.
 
     Attributes:
-        chosen: Probability of each emitted token.
         declined: Probability of the rejected drafted token, if any.
         top: The most probable tokens at each position with their probabilities, if requested.
     """
@@ -68,7 +67,6 @@ class StepDetails:
         written: Bytes of each emitted token, accepted tokens first.
         chosen: The target's probability of each emitted token; empty unless inspected.
         declined: The target's probability of the rejected drafted token, if any.
-        total_ns: Nanoseconds of the step.
         plain_ns: Measured nanoseconds of a single-token step at this position, if known.
     """
 
@@ -100,11 +98,9 @@ class Step:
 
     Attributes:
         segments: The text that became complete.
-        stats: Counters after this step.
         details: None for the first token, or if not requested.
         tokens: Ids of the emitted tokens, accepted tokens first.
         probabilities: One per emitted token, if `AnswerRequest.n_top` requests them.
-        draft: The submitted draft.
         inspection: Probabilities, if requested; for the first token only with `Request.n_top`.
         total_ns: Nanoseconds of the step without inspection; 0 for the first token.
         work_ns: Nanoseconds by the work clock, without the time of other programs.

@@ -58,7 +58,6 @@ class SavedState:
 
     Attributes:
         n_past: Number of tokens in it.
-        data: Serialized KV cache.
         snapshots: Earlier states of a recurrent model, each with its number of tokens.
         skipped: Pictures with fewer positions than cells; see `app.engine.pictures.skipped_positions`.
     """
@@ -258,7 +257,6 @@ class StepResult:
 
     Attributes:
         n_past: Tokens in the target's cache before the step.
-        draft: The submitted draft.
         tokens: The emitted tokens, accepted tokens first.
         total_ns: Nanoseconds since the end of the previous step, by the work clock.
         draft_ns: Part of `total_ns` spent on the proposal.

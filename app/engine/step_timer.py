@@ -16,7 +16,6 @@ class StepTimer:
         native_ns: Returns the nanoseconds inside native calls so far.
 
     Attributes:
-        wall_ns: Nanoseconds of the last step.
         work_ns: Nanoseconds of the last step by the work clock.
         draft_work_ns: Part of `work_ns` spent on its draft.
     """

@@ -82,7 +82,6 @@ class DraftingStatus:
     Attributes:
         source: Source of the last draft, or "off".
         reason: The reason as a clause; "" if there is nothing to explain.
-        drafter: Source of drafts other than n-grams.
     """
 
     source: Source | Literal["off"]

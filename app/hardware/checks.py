@@ -33,9 +33,6 @@ class Check:
     """A value and what is wrong with it.
 
     Attributes:
-        state: Severity.
-        label: Its name.
-        text: The value.
         hint: The fix, one line each; commands begin with two spaces and are never wrapped.
         problem: Short sentence for the summary, if the text is too long for it.
         slowdown: Measured factor by which this slows a pair down.

@@ -168,9 +168,7 @@ class Conditions:
     """What slows the CPU down now.
 
     Attributes:
-        usable: Hardware threads that this process may use.
         quota: CPU limit of a container, in CPUs, if any.
-        others: CPUs that other programs use now, if known.
         throttled: Share of a container's periods cut short by its quota, if any.
         clock_cap: Allowed clock as a share of the CPU's maximum, if known.
     """

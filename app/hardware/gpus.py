@@ -28,7 +28,6 @@ class Gpu:
         toolkit: Installed versions of the vendor's toolkit, newest first, such as "CUDA 12.4".
         target: Compute capability such as "8.9", if known.
         api: Newest CUDA version that the driver supports, if known.
-        integrated: Whether it shares RAM with the CPU.
     """
 
     vendor: str

@@ -28,7 +28,6 @@ class Installation:
 
     Attributes:
         tool: What installs packages into it.
-        python: Path of its interpreter.
         again: Words with which `uv tool install` or `pipx install` creates the environment again.
         index: Index from which `uv tool` installed llama.cpp.
         is_managed: Whether pip refuses to change this Python, which belongs to the operating system (PEP 668).

@@ -25,9 +25,7 @@ class Machine:
         arch: Architecture of the interpreter, such as "x86_64" or "arm64".
         features: Instruction sets of the CPU by llama.cpp's names; () if unknown.
         glibc: Version of the GNU C library; () on Linux without it, None elsewhere.
-        vulkan: Whether the Vulkan loader is installed.
         wsl: Whether this Linux runs in WSL, which supports CUDA but not Vulkan.
-        translated: Whether this interpreter runs under Rosetta.
         troubles: Sentences about tools that failed.
     """
 

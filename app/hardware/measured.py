@@ -16,7 +16,6 @@ class Measured:
     """Measurements of earlier answers of a pair on this machine.
 
     Attributes:
-        drafter: Source of drafts other than n-grams, if any.
         acceptance: Accepted over its drafted tokens, once enough were judged.
         speedup: Speedup of benchmarks, or else of recent answers; None without enough data.
         has_lost: Whether automatic drafting turned the drafter off after trying it.

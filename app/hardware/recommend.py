@@ -55,8 +55,6 @@ class Capacity:
         rooms: Devices that can hold layers, RAM last.
         bytes_per_s: Bandwidth of the device that gets layers first, if measured.
         ram_bytes_per_s: Measured bandwidth of RAM beside a GPU with its own memory.
-        n_ctx: Context length in tokens.
-        measured: Measurements of pairs by name.
     """
 
     rooms: Rooms
@@ -251,8 +249,6 @@ class Standing:
 
     Attributes:
         set_up: Whether it can be opened immediately.
-        here: Whether its files are on this machine.
-        is_new: Whether the user has just added it.
     """
 
     pair: Pair

@@ -59,7 +59,6 @@ def query_server(endpoint: str, seconds: float = _TIMEOUT_S) -> RpcServer:
 
     Args:
         endpoint: Address from `parse_endpoint`.
-        seconds: Time limit for the connection and for each answer.
 
     Raises:
         RemoteError: The server cannot be reached, does not answer in time, or speaks another protocol.

@@ -32,7 +32,6 @@ class NativeBatch:
 
     Args:
         size: Largest batch in tokens.
-        width: Values per row.
 
     Attributes:
         rows: Rows of the next batch that has any.
@@ -144,7 +143,6 @@ class BatchModes:
     long prompts.
 
     Args:
-        handle: The native context.
         params: CPU threads for short batches, and for prompts.
         cancel: Flag that interrupts a batch on the CPU backend, if any.
         can_rollback: Whether short batches may be interrupted too.

@@ -48,12 +48,9 @@ def call_guidance(
     of a tool whose schema cannot be enforced.
 
     Args:
-        model: Chooses the tokens.
-        form: Format of its calls.
         tools: As in OpenAI's API.
         guidance: Has the schema of an answer without calls.
         must_call: Whether the answer must be calls; otherwise it is any text, optionally followed by calls.
-        one_call: Whether there is at most one call.
 
     Raises:
         UsageError: A schema must be enforced but cannot be.

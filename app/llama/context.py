@@ -42,11 +42,7 @@ class Context:
 
     Args:
         model: Must stay loaded as long as this context.
-        params: Sizes, threads and types of the cache.
         cancel: Interrupts a decode on the CPU backend; see `app.llama.batch.BatchModes`.
-
-    Attributes:
-        pictures: Encoder of pictures, if any.
 
     Raises:
         ModelLoadError: llama.cpp could not create the context, usually because memory is short.

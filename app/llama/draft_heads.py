@@ -76,7 +76,6 @@ class HeadContext(Context):
         model: Model with the layers; the target itself for MTP layers in its file.
         facts: Header of a separate file; None for MTP layers in the target's file.
         target: The target's context, which is set to output its hidden rows.
-        params: Context size, batch size, threads and KV cache types.
 
     Raises:
         ModelLoadError: llama.cpp could not create the context, or lacks a function for it.

@@ -119,7 +119,6 @@ class DraftSlot:
     """Owns the draft of a loaded target: a draft model, or layers that read the target's hidden rows.
 
     Args:
-        context: The target's context, with the target's model.
         cancel: Stops a decode in the middle.
         notices: Receives a notice for each unusable draft.
 

@@ -78,7 +78,6 @@ def schema_rule(schema: Any, owner: str = "The JSON schema", *, strict: bool = F
     Args:
         schema: As a client sent it.
         owner: Subject of the error message.
-        strict: Whether every keyword must hold.
 
     Raises:
         UsageError: The schema cannot be enforced; the error names the place and the keyword.

@@ -70,7 +70,6 @@ class Matcher:
 
     Args:
         model: Chooses the tokens.
-        lark: The grammar.
         lax: Whether the answer continues without the grammar if it is too complex; otherwise that is an error.
 
     Raises:

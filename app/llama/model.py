@@ -38,7 +38,6 @@ class Model:
 
     Args:
         file: From `open_model_file`; the first part of a split model.
-        params: Placement of the layers.
         on_progress: Called with the loaded share, 0 to 1; False cancels.
 
     Attributes:

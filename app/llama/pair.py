@@ -69,17 +69,12 @@ class NativePair:
         others: Returns the CPU seconds of other programs so far.
 
     Attributes:
-        info: The pair as values.
-        notices: Notices for the user from loading.
         idle_s: Seconds without a command after which the pair is freed, if limited.
         model: The target's weights and vocabulary.
         prompts: Renders conversations for the target.
-        target: The target's cache.
         draft: The slot of the draft, which may be empty.
         index: Index of the conversation for n-gram drafting; the next turn adds only new tokens.
         memory: Learned statistics of the pair, once it was measured.
-        pictures: Encoder of pictures, if the pair reads pictures.
-        save_error: Last error while writing measurements, if any.
 
     Raises:
         ModelFileError: A file is missing or is no model.

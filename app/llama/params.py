@@ -31,8 +31,6 @@ class ContextParams:
 
     Attributes:
         n_ctx: Tokens in the KV cache.
-        n_threads: CPU threads for single tokens.
-        n_threads_batch: CPU threads for batches.
         n_batch: Largest number of tokens in a decode.
         n_outputs: Largest number of logits rows in a decode. llama.cpp reserves n_outputs x n_vocab floats.
         kv_type: A key of `app.settings.placement.KV_TYPES`, for keys and values.
@@ -73,13 +71,11 @@ class PairParams:
     Attributes:
         n_threads: CPU threads, for single tokens and drafts.
         settings: Settings of the pair; a plan may change some of them.
-        model: Placement of the target's weights.
         draft_model: Placement of the draft's weights, which are never split.
         memory_dir: Folder for learned statistics; None saves nothing.
         rpc: Addresses of servers of remote devices; only in a process that may die.
         n_threads_batch: CPU threads for prompts; by default `n_threads`. Both models use the same numbers, because
             llama.cpp creates its threads again when the number changes.
-        notices: Notices about these settings.
         memory: Estimated memory of both models on each device; () without an estimate.
         n_ctx_room: Longest context that fits into memory; 0 without an estimate.
         tuned: Settings of the fastest placement measured on this machine.

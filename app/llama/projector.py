@@ -61,8 +61,6 @@ class Projector:
     Args:
         path: GGUF file that survived a trial in a child process: llama.cpp aborts on many faults.
         target: Native handle of the target, which must stay loaded as long.
-        target_name: Name for errors.
-        params: Device, threads and limits.
         cancelled: Polled while a picture is encoded; True stops it.
         on_progress: Called with the loaded share; False cancels.
 

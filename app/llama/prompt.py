@@ -38,7 +38,6 @@ class PromptBuilder:
 
     Attributes:
         thinking_support: Thinking settings that change the model's prompt.
-        call_format: Format in which the model writes tool calls.
 
     Raises:
         TemplateError: The template is invalid, leaves out the user's words, or exceeds its budget.
@@ -79,7 +78,6 @@ class PromptBuilder:
 
         Args:
             messages: The conversation, ending with the user.
-            prefill: The answer to continue, if any.
             thinking: Reasoning settings; ignored if the prefilled answer has reasoning.
             tools: Tools that the model may call, as in OpenAI's API.
             pictures: Pictures in the order of their marks in messages; marks in answers are dropped.

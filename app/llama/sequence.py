@@ -22,7 +22,6 @@ class PictureCells:
     """The cells of pictures in a sequence; some have no position of their own.
 
     Attributes:
-        skipped: See `app.engine.interfaces.SavedState.skipped`.
         n_skipped: Sum of these cells; later positions are smaller by this number.
         unfinished: Cells before a partly evaluated picture, if there is one.
     """

@@ -45,7 +45,6 @@ def thread_file(params: PairParams, candidates: Sequence[int]) -> Path | None:
     """Return the file of measured threads, if the CPU has layers; see `memory_file`.
 
     Args:
-        params: How the pair is loaded.
         candidates: The thread counts to choose from, which depend on a container's quota.
     """
     path = cpu_model(params)

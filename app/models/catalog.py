@@ -77,13 +77,11 @@ class Pair:
     Attributes:
         name: Argument of `--pair`.
         title: One line for people.
-        sampling: The authors' sampling parameters in the entry.
         drafting: Fixed drafting parameters; None for automatic drafting.
         bytes_per_token: Bytes that the target reads for one token; 0 for all of its weights.
         expert_bytes: Size of the target's experts; 0 if unknown.
         expert_layers: Layers of the target that have experts.
         working: Memory besides the weights, if known.
-        published: Speeds that others published.
         shipped: Whether the entry comes with Tandem.
     """
 
@@ -126,7 +124,6 @@ class Catalog:
     """The known pairs: Tandem's, and the user's, which take precedence.
 
     Args:
-        file: Tandem's models.toml.
         own: The user's models.toml, which may not exist.
 
     Raises:

@@ -96,7 +96,6 @@ class PairCheck:
 
     Attributes:
         problems: Reasons why they are incompatible; empty if they are compatible.
-        remedy: Change that solves the problems, if there are any.
     """
 
     target: ModelFacts

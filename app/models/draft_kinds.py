@@ -38,7 +38,6 @@ class HeadFacts:
 
     Attributes:
         target_layers: Layers of the target whose inputs it reads.
-        target_width: Width of the target's hidden rows.
         block_size: Tokens of a DFlash block, including the last token of the text before it.
         mask_token: Placeholder token at the drafted positions of a DFlash block.
         fault: Why Tandem cannot use it, as a clause.

@@ -79,7 +79,6 @@ class GgufHeader:
     """Metadata of a GGUF file.
 
     Attributes:
-        metadata: Values by key, in the file's order.
         n_parameters: Elements of all tensors in this file, if their list was read.
         n_bytes: Length of the header with that list, without padding; 0 if it was not read.
         tensors: Tensors in this file by name; empty if their list was not read.
@@ -187,7 +186,6 @@ def parse_header(data: bytes | mmap.mmap, *, tensors: bool = False, vocabulary: 
     """Read a header from the beginning of a GGUF file.
 
     Args:
-        data: The beginning of the file.
         tensors: Also read the list of tensors after the metadata, for the number of parameters.
         vocabulary: Store the texts and types of the tokens, which takes most of the time.
 

@@ -64,7 +64,6 @@ class ModelMemory:
     """Memory of a model, in bytes.
 
     Attributes:
-        weights: All tensors of the file.
         kv: KV cache of `n_ctx` tokens at `kv_type`; `kv_fixed` of it hold sliding windows, whatever the context.
         compute: Compute buffers of the device that needs the most; `compute_growing` of it grow with the context.
         compute_on: Compute buffers by device, if llama.cpp measured them.
@@ -214,7 +213,6 @@ class ContextShape:
         kv_type: A key of `KV_TYPES`.
         n_outputs: Rows of logits in one batch.
         n_snapshots: Earlier recurrent states to store, if llama.cpp can.
-        n_batch: Tokens in one batch.
         flash_attention: False stores every head's scores over the whole cache.
         swa_full: False keeps only the sliding window and one batch in its layers, and copies of the window in RAM.
     """

@@ -96,20 +96,16 @@ class ModelFacts:
     Attributes:
         name: Displayed name; see `known_as`.
         architecture: llama.cpp's name.
-        quant: Quantization in the file's name.
         n_parameters: None if the header does not list all tensors.
         n_ctx_train: Training context in tokens; 0 if unknown.
         weight_bytes: Size of all files.
         kv_bytes_per_token: KV cache of one token at 16 bits, without MTP layers.
         can_rollback: Whether rejected tokens can be removed from its cache.
         expert_share: Share of the experts that compute a token; 1 without experts.
-        expert_layers: Number of layers with experts.
         recommended: Sampling values recommended by the file.
         state_bytes: A recurrent state; 0 without one.
         keeps_snapshots: Whether llama.cpp can store earlier states, so that it can verify drafts.
         header_bytes: Bytes before the tensors, if they were read.
-        can_quantize_cache: Whether its KV cache can be quantized.
-        n_mtp_layers: Number of MTP layers among its blocks.
         n_cached: Number of leading layers that store a part of the context.
         mtp_fault: Why llama.cpp would abort on the MTP layers, as a clause.
         window: Sliding window in tokens; 0 if its cache must hold every token.

@@ -55,7 +55,6 @@ class PairInfo:
     """The loaded pair.
 
     Attributes:
-        n_ctx: Context length in tokens.
         device: Devices of the layers, as a short phrase.
         memory: Estimate for each used device; () if not estimated.
         n_ctx_room: Longest context that fitted at loading, in tokens; 0 if not estimated.
@@ -63,7 +62,6 @@ class PairInfo:
         wants_draft_model: Whether a recurrent target could roll back if it was loaded with a draft model.
         thinking_support: Thinking settings that change the target's prompt.
         draft_failed: Whether the draft model failed and is not used until the pair is loaded again.
-        draft_kind: Kind of the draft, if any.
         projector: Name of the file that encodes pictures, if the pair reads pictures.
     """
 

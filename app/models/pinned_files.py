@@ -37,8 +37,6 @@ class FileCheck:
     """A file of the catalog on Hugging Face.
 
     Attributes:
-        pairs: Names of the pairs that use it.
-        state: One of `STATES`.
         detail: The difference as a sentence, if any.
     """
 

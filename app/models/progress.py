@@ -67,7 +67,6 @@ class FileProgress:
         role: "target", "draft", or "vision" for a projector.
         done: Bytes on disk.
         waiting: Why nothing happens at the moment, or "".
-        wait_s: Remaining seconds of the wait.
         n_received: Bytes on disk that this run received.
     """
 

@@ -89,7 +89,6 @@ class Registered:
     """The content of the file.
 
     Attributes:
-        pairs: The pairs by name, in the order they were set up.
         downloaded: Files that Tandem has downloaded, even for unfinished setups.
     """
 

@@ -48,8 +48,6 @@ class ResolvedModel:
     Attributes:
         files: Files in the repository, in the order of a split model's parts; () for a file on this machine.
         path: The file to load, if it is already on this machine.
-        size: Bytes of all parts.
-        gated: Whether its terms must be accepted first.
         beside: Draft layers in the same repository, preferred first.
         moved_to: New name of the repository, if it was renamed.
         projector: Projector for a target in the same repository, if any.

@@ -30,7 +30,6 @@ class Prepared:
 
     Attributes:
         models: The models by role: "target", "draft", and "vision" for the encoder of pictures.
-        free_bytes: Free space on the disk of the cache.
     """
 
     pair: Pair

@@ -42,7 +42,6 @@ class SetupProgress:
 
     Attributes:
         prepared: Result of the check, once it has ended.
-        error: Why the setup failed.
         header_progress: Progress of reading model headers; empty if none are read.
     """
 
@@ -85,7 +84,6 @@ class SetupTask:
         installs: Whether to set it up after the check.
         confirmed: Whether models may be downloaded without asking.
         finds_draft: See `Setup.prepare`, also for `finds_projector` and `latest`.
-        default: See `Registry.add`.
     """
 
     registry: Registry

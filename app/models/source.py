@@ -25,11 +25,9 @@ class HubModel:
     """A model in a repository on the hub.
 
     Attributes:
-        repo: `owner/name`.
         quant: Quantization ("Q4_K_M"); None leaves the choice to `app.models.hub.choose`.
         file: File in the repository, or the first part of a split model; None finds it by `quant`.
         revision: Branch, tag or commit.
-        size: Bytes of all parts, if known.
         sha256: Checksum of the only part, if known.
     """
 

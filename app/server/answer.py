@@ -61,7 +61,6 @@ class CallPart:
     """The beginning of a tool call, the next text of its arguments, or its end.
 
     Attributes:
-        index: Number of the call in the answer.
         call: The call with the new text of its arguments.
         ends: Whether its arguments are complete.
     """
@@ -261,10 +260,8 @@ class Format(ABC):
 
     Attributes:
         waits: Whether the first event waits for the number of prompt tokens.
-        asked: The engine's request.
 
     Args:
-        names: Id, model and time.
         fields: The client's request.
         index: Number of the answer in the request.
     """

@@ -135,7 +135,6 @@ class EngineQueue:
 
     Args:
         make_engine: Creates the engine; its events arrive on another thread.
-        metrics: Counts requests and their ends.
         idle: Runs while no request is waiting, if given; it must yield to requests.
     """
 

@@ -19,8 +19,6 @@ class RequestError(AppError):
     """A request that cannot be answered.
 
     Attributes:
-        status: HTTP status.
-        param: The wrong field, if any.
         retry_after_s: Seconds after which it may work; None for never.
         overflow: Tokens of the prompt and of the context, if it does not fit.
     """

@@ -109,9 +109,7 @@ class Service:
     """State shared by the routes.
 
     Attributes:
-        queue: The engine.
         settings: Settings of answers, which requests override.
-        model: Name of the pair.
         on_end: Called with method, path and status when a request has its response, or its stream begins.
         report: Numbers for the field "tandem" of a chat completion that asks for it.
         started: Seconds since 1970.

@@ -101,7 +101,6 @@ class Answering:
 
     Args:
         settings: Returns the settings for the next answer in a conversation.
-        tools: The tools that the model may call, if any.
 
     Attributes:
         number: Number of the running answer, or of the summary that it needs, if any.

@@ -32,7 +32,6 @@ class PairState:
         is_loading: Whether the engine is loading it.
 
     Attributes:
-        info: The loaded pair, if any.
         models: Names of its models by role.
         was_requested: Whether a pair was loaded, is being loaded or failed to load.
         next: A pair that waits for the end of the running answer, and its title.
@@ -104,10 +103,8 @@ class ChatFacts:
         title: Name of the pair, shown until it is loaded.
         open_store: Opens the conversations; None keeps them in memory only.
         is_loading: Whether the engine is loading a pair.
-        tools: The tools that the model may call, if any.
 
     Attributes:
-        answering: Requests to the engine, and their counts.
         is_behind: Whether a request of another program is answered before the prompt.
     """
 

@@ -46,7 +46,6 @@ class Library:
 
     Args:
         open_store: Opens the store; None keeps conversations in memory only.
-        clock: Monotonic clock in seconds.
 
     Attributes:
         store: The store, between `open_store` and `close`.

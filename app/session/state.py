@@ -18,12 +18,9 @@ class Outcome:
     """Outcome of an answer.
 
     Attributes:
-        prompt: Its prompt.
         thought: Whether it has reasoning.
         counts: Whether the conversation continues from it.
         reverted: Whether the earlier answer, or the earlier end of this answer, is active again.
-        conversation: Id of the conversation.
-        is_open: Whether that conversation is open.
         returned: Queued prompts of the open conversation that were not sent, as one text.
     """
 

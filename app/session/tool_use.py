@@ -61,14 +61,9 @@ class Question:
 class ToolUse:
     """Gives the model tools, and runs the calls of its answers after the user allows them.
 
-    Args:
-        host: Runs the servers.
-        permissions: What the user allows.
-
     Attributes:
         servers: Returns the servers of mcp.json; raises AppError.
         question: What the user must answer before the turn continues, if anything.
-        running: The running call, if any.
         listed: The tools of each started server, or why it has none.
     """
 

@@ -35,7 +35,6 @@ class Content:
     Attributes:
         presets: Named partial settings.
         keys: Keys by the ids of their bindings.
-        problems: Ignored entries.
         unreadable: Why the whole file is ignored, if it is.
     """
 

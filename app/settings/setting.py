@@ -16,14 +16,12 @@ class Setting:
 
     Attributes:
         name: Table and key, separated by a dot.
-        kind: Type and range.
         text: Help in a few words, a noun phrase.
         more: Further help, such as the meaning of its values, or "".
         unset: Words for a default that is not a value.
         metavar: Placeholder of the value in the help, if it differs from its kind's.
         flags: Its flags, the first named after it; () for none.
         field: Its field of `SamplingParams`, or "".
-        needs_reload: Whether the models must be loaded again.
         mode: The only drafting mode that uses it; None for every mode.
     """
 

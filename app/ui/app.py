@@ -59,11 +59,9 @@ class TandemApp(App[None], inherit_bindings=False):
 
     Args:
         engine_factory: Creates the engine, given the receiver of its events.
-        loader: Loads the pair, on the engine's thread.
         first_run: Whether the user chooses a pair first; then `loader` waits.
         store: Opens the conversations, after the first frame; None keeps them in memory.
         serve: Starts or stops the server for other programs, if given; returns a sentence and whether it now serves.
-        continues: Whether to open the last conversation.
         tools: Creates the tools of the chat, given the receiver of their events, if there are any.
     """
 

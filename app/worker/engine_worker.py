@@ -177,7 +177,6 @@ class EngineWorker(CommandQueue):
     """Loads pairs and answers, one command at a time, on its own thread.
 
     Args:
-        receivers: See `CommandQueue`.
         cancel: Set by `cancel()`; a flag that llama.cpp reads too stops a decode in the middle.
     """
 

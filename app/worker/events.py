@@ -68,12 +68,7 @@ class ToolsListed:
 
 @dataclass(frozen=True, slots=True)
 class ToolReturned:
-    """Reports the result of a call, or the failure that the model reads instead.
-
-    Attributes:
-        call: Number of the call.
-        seconds: Duration of the call.
-    """
+    """Reports the result of a call, or the failure that the model reads instead."""
 
     call: int
     text: str

@@ -32,7 +32,6 @@ class IsolatedEngine(CommandQueue):
     time and passes its events on.
 
     Args:
-        receivers: See `CommandQueue`.
         command: Starts the child, which calls `app.worker.engine_process.serve`.
         servers: Servers of remote devices, for which llama.cpp waits without a limit.
     """

@@ -40,7 +40,6 @@ class Query:
 
     Attributes:
         function: For a child process, it must be picklable.
-        loads: Whether an unloaded pair is loaded again for it.
     """
 
     function: Callable[[LoadedPair], object]
@@ -133,11 +132,7 @@ class TitleJob:
 
 @dataclass(frozen=True, slots=True)
 class MeasureJob:
-    """Measure a pair if automatic drafting needs that; the result is False if the job was stopped early.
-
-    Attributes:
-        after_s: Seconds to wait first.
-    """
+    """Measure a pair if automatic drafting needs that; the result is False if the job was stopped early."""
 
     drafting: Drafting
     after_s: float = _IDLE_S

@@ -47,7 +47,6 @@ class UnusableServerError(Exception):
 
     Attributes:
         what: The reason, as the rest of a sentence that begins with the server's name.
-        fix: A sentence; empty if none is known.
         may_pass: Whether another attempt may help.
     """
 
@@ -60,7 +59,6 @@ class Meter:
     """Counts what a server sends, and remembers what explains its end, without secrets.
 
     Attributes:
-        total: Bytes since the command began.
         flood: The exceeded limit, or 0.
         junk: The first text that was no message of the protocol, if any.
         refusal: The last answer of an HTTP server, if that was not MCP.

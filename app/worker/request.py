@@ -50,9 +50,6 @@ class AnswerRequest:
         n_room: Tokens of the context that the answer needs, if earlier messages can make room for it.
         tools: Tools that the model may call, as in OpenAI's API.
         separates_calls: Whether the calls of an answer are separate segments; otherwise they are text.
-        must_call: Whether the answer must be a tool call.
-        one_call: Whether it has at most one call.
-        guidance: Grammar and logit bias.
         n_top: Most probable tokens that every step reports; None reports no probabilities.
         text: A prompt without a chat template, instead of messages.
         max_predict_ms: Time after the first token after which the end of a line ends the answer, if limited.

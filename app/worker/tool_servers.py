@@ -143,7 +143,6 @@ class _Command:
         run: Does it, and reports the result.
         fail: Reports why it was not done.
         repeats: Whether it may be repeated after the server has ended.
-        limit: Deadline while it runs.
     """
 
     run: Callable[[Client, Meter], Awaitable[None]]

@@ -19,7 +19,6 @@ class PendingDraft:
 
     Attributes:
         products: For each token, the probability that it and all earlier tokens are accepted.
-        ends: Whether the last token ends the answer.
     """
 
     draft: Draft = NO_DRAFT
@@ -56,13 +55,10 @@ class Attempt:
     Attributes:
         proposal: The draft, and tokens that were drafted but not submitted.
         found: The drafts of the free sources; they are judged even if they were not submitted.
-        source: The source of the draft, if any.
-        used_model: Whether the draft model was used.
         n_drafted: Tokens drafted by the draft model.
         catch_up_ns: Time that the draft model spent on unread text.
         expected: Expected gain of the step over a single token, in tokens.
         batch_size: Tokens of the target's batch, once it has run.
-        has_failed: Whether the draft model failed.
     """
 
     proposal: PendingDraft = field(default_factory=PendingDraft)

@@ -53,8 +53,6 @@ class BatchTimer:
     Methods that run a batch raise `Interrupted` after a cancellation.
 
     Attributes:
-        draft: The draft model's cache, if any.
-        clock: Measures the batches.
         budget_ns: Time for everything, once the weights are in memory.
     """
 

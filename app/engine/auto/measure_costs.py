@@ -52,9 +52,7 @@ class Measurement(BatchTimer):
     the budget ends the measurement earlier. The caches are left empty.
 
     Args:
-        draft: The draft model, if any.
         text: Real text, at least as long as the largest batch; it selects the experts of a mixture.
-        clock: Measures the batches.
         budget_ns: Time for everything, once the weights are in memory; `ESSENTIAL` sizes are always measured.
         passes: How often to measure all batch sizes thoroughly.
         head: Draft layers that follow the target, instead of a draft model.

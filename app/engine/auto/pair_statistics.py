@@ -29,7 +29,6 @@ class PairStatistics:
         ngram: Acceptance of n-gram drafts by their support.
         n_unchecked: Steps with drafts since the last single-token step.
         gain: Share of time that steps with the draft model have saved, if there were any.
-        last_prompt: Prompt of the previous answer.
         n_undrafted: Tokens answered about that text without the draft model.
         idle_answers: Consecutive answers in which the draft model could not gain.
         n_rechecks: Repeated measurements of the costs because of such answers.

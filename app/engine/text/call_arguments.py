@@ -24,12 +24,8 @@ class ArgumentReader:
     parameter of the tool, the end of the call, or nothing. Text after the end of a call belongs to the string if the
     call ends once more after it.
 
-    Attributes:
-        is_done: Whether the arguments are complete.
-
     Args:
         argument: Texts around each argument.
-        schema: The tool's parameters.
         ends: Texts that end the call, in order.
         followers: Other texts that may follow the call.
         opening: Regular expression of the beginning of a call up to its first value.

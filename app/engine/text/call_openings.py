@@ -34,11 +34,8 @@ class Opening:
     """The beginning of a call.
 
     Attributes:
-        row: Its format.
-        name: The tool.
         end: Index where its arguments begin.
         depth: Number of objects around the arguments.
-        arguments: The arguments, if they were already read.
     """
 
     row: FormatPatterns

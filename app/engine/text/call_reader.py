@@ -62,7 +62,6 @@ class CallReader:
     Text that may begin a call is held back until that is decided; arguments are returned as they are written.
 
     Args:
-        tools: The tools, as in OpenAI's API.
         must_call: Whether the answer consists only of calls.
     """
 

@@ -37,8 +37,6 @@ class ReasoningMarkup:
     If a mark is a token of the vocabulary, the same characters in other tokens are text: a model may write about marks.
 
     Attributes:
-        open: Begins the reasoning.
-        close: Ends the reasoning.
         answer: Begins the answer; "" if the answer follows the reasoning directly.
         end: Ends the answer, if text may follow it.
         headers: Beginnings of headers. A header comes before a mark and is not shown.
@@ -99,7 +97,6 @@ class RenderedPrompt:
     Attributes:
         tokens: Token ids for the target.
         part: Part of an answer in which they end.
-        markup: Marks of reasoning and answer.
         stops: Strings that end the answer: end-of-turn marks that are not tokens.
         tool_marks: Texts of control tokens that belong to tool calls.
     """

@@ -34,7 +34,6 @@ class TextStream:
     Args:
         stops: Strings that end the answer and are not shown; reasoning may contain them.
         ends: Strings that end the text anywhere: end-of-turn marks that are not tokens.
-        part: Part of the answer in which the prompt ends.
         begun: Whether the text continues an answer or reasoning in the prompt.
     """
 

@@ -147,7 +147,6 @@ def fitting_of(params: PairParams, rooms: Rooms, *, certain: float = 0.0) -> Fit
     Layers with a sliding window get a small cache if more then fits on the devices.
 
     Args:
-        params: The pair to load.
         certain: Below this share of the memory the headers suffice; above, llama.cpp estimates the memory.
 
     Raises:

@@ -153,7 +153,6 @@ def bandwidth(cpu: str, devices: Sequence[Device], *, of_ram: bool = False) -> f
     again.
 
     Args:
-        cpu: Name of the CPU.
         of_ram: Compute on the CPU instead of the device that layers go to first.
 
     Returns:

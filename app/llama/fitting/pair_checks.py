@@ -96,7 +96,6 @@ class Situation:
         cores: Physical cores of the machine.
         source: The target, as `--target` takes it.
         offers: Options if the pair does not fit, one line each.
-        measured: Speeds measured in earlier answers, if any.
     """
 
     found: Fitting

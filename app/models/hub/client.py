@@ -39,7 +39,6 @@ class Repository:
     """Files of a repository at a commit, without unsafe names.
 
     Attributes:
-        gated: Whether its terms must be accepted first.
         name: Its current name; Hugging Face forwards earlier names.
     """
 

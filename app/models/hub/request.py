@@ -107,7 +107,6 @@ def interruptible_lookup(ask: Callable[[], T], watcher: Watcher, seconds: float)
 
     Args:
         watcher: Receives the status text, and cancels the request.
-        seconds: Time limit for all attempts together.
 
     Raises:
         HubError: There is no answer; `HubTimeoutError` at the deadline.

@@ -105,10 +105,8 @@ class InputMode:
 
         Args:
             hint: Text shown meanwhile.
-            text: Text to edit.
             done: Receives the text; raises AppError to leave it in the line.
             message: The edited message, if any.
-            is_prompt: Whether the text is a prompt, with files and pastes.
 
         Raises:
             AppError: The files of a prompt are being read, and the prompt would return to the line if that failed.

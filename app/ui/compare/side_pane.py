@@ -99,11 +99,7 @@ class SideLine(Widget):
 
 
 class SidePane(Vertical):
-    """A side's figures, and its text below.
-
-    Attributes:
-        row: The same figures for the table of sides.
-    """
+    """A side's figures, and its text below."""
 
     line = query_one(SideLine)
 

@@ -68,9 +68,6 @@ class FileReading:
 
     Args:
         show: Receives the name of each file, on that thread.
-
-    Attributes:
-        line: Text for the status line.
     """
 
     def __init__(self, show: Callable[[str], object] = lambda _: None) -> None:

@@ -28,11 +28,9 @@ class PairCard(Standing):
     Attributes:
         target: Name of the target with its quantization.
         draft: How the draft's name differs from the target's; "" without a draft.
-        size: Size of both models, as text.
         why: Why this pair is recommended, as a sentence, or "".
         gain: Measured effect of drafting, as a sentence; "" if unknown.
         download_bytes: Bytes to download; None if only Hugging Face knows.
-        is_open: Whether the chat uses or loads it.
     """
 
     target: str = ""
@@ -111,7 +109,6 @@ class Tuning:
     """The chat's questions about its pair.
 
     Attributes:
-        live: The settings.
         reopen: Requests the open pair with the current settings; may raise UsageError.
         option: Returns an offer as an option.
         written_by: Returns the pair whose models have these names, by role; None for the open pair.
@@ -131,7 +128,6 @@ class PairEnvironment:
         machine: Returns the machine in one line and its memory for models; called on a thread.
         pairs_here: Returns pairs of models that other programs have on this machine; called on a thread.
         demo_file: Returns the demo's target or draft; creates it if missing.
-        is_here: Returns whether a model is on this machine.
         current: Returns the pair that the chat was asked for.
     """
 

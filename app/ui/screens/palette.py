@@ -81,7 +81,6 @@ class Palette(ModalScreen[Entry | None], BaseScreen[Entry | None]):
     """Choose an entry; the result is the entry, or None.
 
     Args:
-        chosen: Index of the entry that is chosen first.
         nothing: Text if no entry matches.
         found_only: Entries that only a search shows, below the others.
     """

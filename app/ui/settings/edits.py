@@ -26,7 +26,6 @@ class SettingView:
 
     Attributes:
         idle: Whether it has no effect now, or cannot be changed in this scope.
-        waits: Whether it takes effect only after a reload.
         options: Values to choose from; empty for a typed value.
         remark: Why it has this value or no effect, or the content of its options, in lines, or "".
     """

@@ -90,14 +90,11 @@ class Readouts:
 
     Attributes:
         doing: Current activity; "" during and after an answer.
-        share: Progress of that activity, if known.
         long_activity: `doing` if it delays an answer for more than a moment, else "".
         stats: Counters of the answer, if there are any.
-        next_draft: Drafting of the next answer.
         n_ctx: Context in tokens; 0 without a model.
         used: Used tokens of the context, if known.
         unmeasured: Whether the running answer has no counters yet; then the numbers are the last answer's.
-        recent: Rates of its last steps.
         tools: How many tools the model may call, as text.
     """
 

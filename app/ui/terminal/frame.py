@@ -33,7 +33,6 @@ class Known(NamedTuple):
     """The content of a piece.
 
     Attributes:
-        cells: Its width.
         runs: Its text; neighbors in the same style are joined.
         is_narrow: Whether each character takes one cell.
         n_shown: Number of characters without blanks at its end.

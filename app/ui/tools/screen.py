@@ -94,11 +94,7 @@ class ServerList(ChoiceList[ServerRow]):
 
 
 class ToolsScreen(SubScreen[None]):
-    """Turns servers on and off.
-
-    Args:
-        on_change: Called after every change of the settings.
-    """
+    """Turns servers on and off."""
 
     HEADING = BINDING_GROUP_TITLE = "Tools"
     AUTO_FOCUS = "ToolsInput"

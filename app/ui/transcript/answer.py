@@ -24,9 +24,6 @@ from app.ui.widgets.row_canvas import typed_rows
 class AnswerMessage(MessageItem):
     """An answer, or the reason why a prompt has none.
 
-    Args:
-        node: The answer, or the prompt.
-
     Attributes:
         token_runs: Sources of all tokens; None if the beginning of the answer was not seen.
         tokens: The text in the colors of its sources, while it replaces the formatted text.

@@ -35,9 +35,7 @@ class MessagePart:
         rows: All rows; change them with `put`.
         width: Cells of a line, as last requested.
         prefix: Text before every line, which cannot be selected.
-        style: Style below all other styles.
         n_below: Blank lines below the rows.
-        is_shown: Whether it takes any lines.
         first_number: Number that a selection adds to the rows' numbers, so that no other part has the same.
         changed: The first line that has changed since the part was drawn, if any.
     """

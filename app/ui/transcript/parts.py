@@ -30,9 +30,6 @@ INDENT = Content("  ")
 class MarkdownPart(MessagePart):
     """Growing Markdown; a long text is read in pieces, so that keys do not wait for it.
 
-    Args:
-        has_code_keys: Whether code blocks are labeled with the keys that copy them.
-
     Attributes:
         unread: The text that is not shown yet.
     """
@@ -217,7 +214,6 @@ class Reasoning(Folding):
     """Number of words and duration of the reasoning; if open, its text.
 
     Attributes:
-        text: The whole reasoning.
         markdown: The part with the text, which is read when it is opened.
     """
 

@@ -38,11 +38,7 @@ class _PictureRow(Row):
 
 
 class PicturePreview(Folding):
-    """Name and size of a picture; if open, a preview.
-
-    Attributes:
-        picture: The displayed picture.
-    """
+    """Name and size of a picture; if open, a preview."""
 
     def __init__(self, paint: Painter, attachment: Attachment, picture: Picture) -> None:
         self.picture = picture
