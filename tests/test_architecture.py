@@ -84,15 +84,16 @@ from app.settings.file import SettingsFile
 from app.settings.live import LiveSettings
 from app.ui import event_queue
 from app.ui.app import TandemApp
-from app.ui.models.state import Tuning
+from app.ui.models.opener import Opener
+from app.worker.known_pairs import ProcessOptions
 
 # Whatever waits for a while would happen at once, as on a busy machine.
 event_queue._SAMPLE_S = 0.0
 TandemApp._after_first_frame = TandemApp._leave
 engine = type("Engine", (), {"cancel": lambda self: None})()
 pairs = type("Pairs", (), {"close": lambda self, timeout: None})()
-tuning = Tuning(LiveSettings(SettingsFile(settings_file())), None, None)
-TandemApp(lambda emit: engine, None, "A pair", tuning, pairs).run(headless=True, size=(200, 60))
+opener = Opener(LiveSettings(SettingsFile(settings_file())), None, None, ProcessOptions())
+TandemApp(lambda emit: engine, None, "A pair", opener, pairs).run(headless=True, size=(200, 60))
 """
 
 

@@ -19,7 +19,7 @@ from app.cli.race_session import (
     with_pair,
 )
 from app.cli.streams import read_input
-from app.compare.job import CompareJob, Raced
+from app.compare.job import CompareJob
 from app.compare.measure import speeds
 from app.compare.race import sides_of
 from app.compare.report import Comparison, busy_programs, comparison_json, comparison_lines, how, pair_title
@@ -54,25 +54,21 @@ def compare(
 
 
 def _run(session: RaceSession, job: CompareJob, loader: PairLoader, save: Path | None, *, as_json: bool) -> int:
-    progress = RaceStatus(job.rounds)
-    raced: Raced | None = None
+    progress, found = RaceStatus(job.rounds), Comparison()
     for event in job.run(session.pair, 0, Controls(session.cancel)):
-        if isinstance(event, JobEnded):
-            assert isinstance(event.result, Raced)
-            raced = event.result
+        if isinstance(event, JobEnded) and isinstance(event.result, Comparison):
+            found = event.result
         elif line := progress.line(event):
             status.show(line)
     status.clear()
-    assert raced is not None
-    n = len(raced.rounds)
+    n = len(found.rounds)
     if not n:
         status.say("Stopped before every side had answered once.")
         return INTERRUPTED
-    comparison = Comparison(raced.rounds, raced.differences)
     facts = measured_on(session, job.request, automatic(loader.settings))
-    busy = busy_programs(raced.rounds)
-    is_whole = not raced.stopped and raced.broken is None
-    figures = {"": speeds(comparison.measured)}
+    busy = busy_programs(found.rounds)
+    is_whole = not found.stopped and found.broken is None
+    figures = {"": speeds(found.measured)}
     notes = save_result(facts, figures, is_busy=bool(busy)) if is_whole else []
     info, request = session.pair.info, job.request
     whole = {
@@ -87,24 +83,24 @@ def _run(session: RaceSession, job: CompareJob, loader: PairLoader, save: Path |
         "notices": list(session.notices),
         "facts": facts,
         "notes": [busy, *notes] if busy else notes,
-        "contenders": comparison_json(comparison, MORE_ROUNDS),
+        "contenders": comparison_json(found, MORE_ROUNDS),
     }
     prompt = " ".join(request.messages[-1].content.split())
     shown = prompt if len(prompt) <= _MAX_PROMPT_COLUMNS else prompt[: _MAX_PROMPT_COLUMNS - 1] + "…"
     title = [pair_title(info), f'"{shown}", {how(request)}, {counted(n, "round")}']
-    lines = [*map(printable, title), "", *comparison_lines(comparison, MORE_ROUNDS), *map(printable, notes)]
+    lines = [*map(printable, title), "", *comparison_lines(found, MORE_ROUNDS), *map(printable, notes)]
     try:
         print_result(whole, lines, as_json=as_json)
     finally:
         if save is not None:
             write_file(save, escape_unprintable(json.dumps(whole, ensure_ascii=False, indent=2)) + "\n")
-    if raced.broken is not None:
+    if found.broken is not None:
         failed = f"Failed after {n} of {job.rounds} rounds."
         status.say(failed if n < job.rounds else "Failed while comparing the texts.")
-        raise raced.broken
-    if raced.stopped:
+        raise found.broken
+    if found.stopped:
         status.say(f"Stopped after {n} of {job.rounds} rounds.")
-    return INTERRUPTED if raced.stopped else 0
+    return INTERRUPTED if found.stopped else 0
 
 
 def _read_prompt(text: str | None) -> str:

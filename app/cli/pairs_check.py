@@ -2,7 +2,7 @@
 
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain, islice
@@ -40,20 +40,18 @@ _FAMILY_NAME = re.compile(r"[A-Za-z]+[\d.]*")
 
 
 @contextmanager
-def _reading() -> Iterator[Callable[[str], Watcher]]:
+def _reading() -> Iterator[Watcher]:
     stop = threading.Event()
     with cancel_on_interrupt(stop.set):
-        yield lambda subject: HeaderWatcher(subject, status.show, stop)
+        yield HeaderWatcher(status.show, stop)
     status.clear()
     if stop.is_set():
         raise Interrupted
 
 
-def _found(
-    source: ModelSource, watch: Callable[[str], Watcher], *, draft: bool = False
-) -> tuple[ResolvedModel, ModelFacts]:
-    resolved = resolve(source, demo_file, watch(str(source)), draft=draft)
-    return resolved, facts_of(resolved, watch(resolved.name))
+def _found(source: ModelSource, watcher: Watcher, *, draft: bool = False) -> tuple[ResolvedModel, ModelFacts]:
+    resolved = resolve(source, demo_file, watcher, draft=draft)
+    return resolved, facts_of(resolved, watcher)
 
 
 def check_pairs(
@@ -74,11 +72,11 @@ def check_pairs(
     source, draft_source, is_pair = _sources(target, draft)
     warnings: list[str] = []
     try:
-        with _reading() as watch:
-            model, facts = _found(source, watch)
-            found = _found(draft_source, watch, draft=True) if draft_source is not None else None
+        with _reading() as watcher:
+            model, facts = _found(source, watcher)
+            found = _found(draft_source, watcher, draft=True) if draft_source is not None else None
             if found is None and not is_pair:
-                found = own_draft(model, facts, watch, warnings)
+                found = own_draft(model, facts, watcher, warnings)
     except FileChangedError as error:
         if not is_pair:
             raise
@@ -96,8 +94,8 @@ def check_pairs(
 def find_pairs(target: str, *, measure: bool = False, as_json: bool = False) -> int:
     """Print drafts for a target; return 1 if there is none."""
     source = parse_source(target)
-    with _reading() as watch:
-        model, facts = _found(source, watch)
+    with _reading() as watcher:
+        model, facts = _found(source, watcher)
         problem, remedy = check_target(facts, drafted=True)
         if problem is not None and remedy is not None:
             raise PairError(problem, remedy_text(remedy, source))
@@ -106,7 +104,7 @@ def find_pairs(target: str, *, measure: bool = False, as_json: bool = False) -> 
         mtp = {"model": str(source), "parameters": None, "size": 0, "from": SAME_FILE, "kind": Source.MTP}
         found: list[dict[str, Any]] = [mtp] if has_mtp else []
         try:
-            found += find_drafts(facts, pairs, watch, model.beside)
+            found += find_drafts(facts, pairs, watcher, model.beside)
         except HubError:
             if not found:
                 raise
@@ -194,7 +192,7 @@ def _model_json(facts: ModelFacts) -> dict[str, Any]:
 
 
 def find_drafts(
-    target: ModelFacts, pairs: Sequence[Pair], watch: Callable[[str], Watcher], beside: Sequence[HubModel] = ()
+    target: ModelFacts, pairs: Sequence[Pair], watcher: Watcher, beside: Sequence[HubModel] = ()
 ) -> Iterator[dict[str, Any]]:
     """Yield compatible drafts as JSON objects: draft layers `beside` the target first, then drafts of the catalog.
 
@@ -204,8 +202,8 @@ def find_drafts(
     found = False
     in_catalog = {pair.draft for pair in pairs}
     try:
-        sources = islice(chain(beside, _likely(target, pairs, watch)), _MAX_HEADERS)
-        for model, facts in compatible_drafts(target, sources, watch, refused):
+        sources = islice(chain(beside, _likely(target, pairs, watcher)), _MAX_HEADERS)
+        for model, facts in compatible_drafts(target, sources, watcher, refused):
             found = True
             yield {
                 "model": str(model.source),
@@ -221,7 +219,7 @@ def find_drafts(
         raise failure
 
 
-def _likely(target: ModelFacts, pairs: Sequence[Pair], watch: Callable[[str], Watcher]) -> Iterator[HubModel]:
+def _likely(target: ModelFacts, pairs: Sequence[Pair], watcher: Watcher) -> Iterator[HubModel]:
     """Yield drafts from catalog pairs of the target's family, and small models found by a search.
 
     Models of another architecture come last: a dense model can draft for a mixture of experts or a hybrid.
@@ -230,7 +228,8 @@ def _likely(target: ModelFacts, pairs: Sequence[Pair], watch: Callable[[str], Wa
     for pair in pairs:
         if isinstance(pair.draft, HubModel) and family in (_family(str(pair.target)), _family(pair.family)):
             yield pair.draft
-    searched = interruptible_lookup(lambda: search(family, limit=_MAX_FOUND), watch(f"models named {family}"), LOOKUP_S)
+    watcher.begin(f"models named {family}")
+    searched = interruptible_lookup(lambda: search(family, limit=_MAX_FOUND), watcher, LOOKUP_S)
     limit = (target.n_parameters or target.weight_bytes) * _MAX_SHARE
 
     # The search returns the most downloaded models first.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from app.compare.difference import Difference, explain, first_difference
 from app.compare.race import WARM_UP, Round, Side, check_sides, race
+from app.compare.report import Comparison
 from app.core.errors import AppError, Interrupted
 from app.engine.cache import common_prefix
 from app.engine.events import PromptProgress, Step
@@ -17,21 +18,6 @@ from app.worker.request import AnswerRequest, LoadedPair, readable_by
 
 EXPLAINING = "explaining the difference"
 """Progress text while the cause of a difference is computed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Raced:
-    """Result of a comparison.
-
-    Attributes:
-        rounds: The rounds that every side finished.
-        differences: The first difference of each compared side from the baseline; None for the same text.
-    """
-
-    rounds: tuple[Round, ...]
-    differences: Mapping[str, Difference | None]
-    stopped: bool
-    broken: AppError | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +39,7 @@ class CompareJob:
     loads = True
 
     def run(self, pair: LoadedPair, number: int, controls: Controls) -> Iterator[Event]:
-        """Yield progress and, as `JobProgressed`, `RunBegan`, `RunEnded` and `EXPLAINING`; end with `Raced`.
+        """Yield progress and, as `JobProgressed`, `RunBegan`, `RunEnded` and `EXPLAINING`; end with a `Comparison`.
 
         A stop ends the job early and is no failure. Raises AppError if the pair lacks what a side needs, or the first
         round failed.
@@ -88,7 +74,7 @@ class CompareJob:
                 pass
             except AppError as error:
                 broken = error
-        yield JobEnded(number, Raced(tuple(rounds), differences, cancelled(), broken))
+        yield JobEnded(number, Comparison(tuple(rounds), differences, cancelled(), broken))
 
 
 def conversation_prefix(pair: LoadedPair, request: AnswerRequest) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +14,7 @@ from app.compare.measure import SideFigures, measure
 from app.compare.race import Round, Run
 from app.conversations.message import Role
 from app.core.columns import text_table
+from app.core.errors import AppError
 from app.core.printable import printable
 from app.engine.drafting_report import why_undrafted
 from app.hardware.cpu import usable_processors
@@ -33,16 +34,25 @@ class Comparison:
     """One prompt, compared; the first side is the baseline.
 
     Attributes:
+        rounds: The rounds that every side finished.
         differences: The first difference from the baseline of each compared side; None for the same text.
     """
 
-    rounds: Sequence[Round]
-    differences: Mapping[str, Difference | None]
+    rounds: tuple[Round, ...] = ()
+    differences: Mapping[str, Difference | None] = field(default_factory=dict)
+    stopped: bool = False
+    broken: AppError | None = None
+
+    def after(self, earlier: Comparison) -> Comparison:
+        """Return both as one comparison, with the texts of the first round."""
+        return replace(
+            self, rounds=earlier.rounds + self.rounds, differences={**self.differences, **earlier.differences}
+        )
 
     @cached_property
     def measured(self) -> tuple[SideFigures, ...]:
         """The figures of every side, baseline first."""
-        names = list(self.rounds[0])
+        names = list(self.rounds[0]) if self.rounds else []
         return tuple(measure([self.rounds], name, names[0]) for name in names)
 
     def runs(self, name: str) -> list[Run]:

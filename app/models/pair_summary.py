@@ -95,11 +95,6 @@ def free_name(pair: Pair, taken: Mapping[str, Pair]) -> str:
     return name
 
 
-def setup_command(pair: Pair, *, by_name: bool) -> str:
-    """Return the action that sets a pair up, by its name or by its models."""
-    return fix("setup", pair.name) if by_name else setup_models(*map(str, pair.sources))
-
-
 def setup_models(target: str, draft: str | None = None) -> str:
     """Return the action that sets up a pair of these models."""
     return fix("setup.models", target, *filter(None, [draft]))

@@ -20,6 +20,10 @@ class Watcher:
     def __init__(self, stop: threading.Event | None = None) -> None:
         self._stop = stop or threading.Event()
 
+    def begin(self, subject: str) -> None:
+        """Look at another model or file. Raises Interrupted once canceled."""
+        self.check_cancelled()
+
     def check_cancelled(self) -> None:
         if self._stop.is_set():
             raise Interrupted
@@ -42,12 +46,14 @@ class Watcher:
 class HeaderWatcher(Watcher):
     """Reports to `on_status`, in one line, how a header is read."""
 
-    def __init__(self, name: str, on_status: Callable[[str], None], stop: threading.Event | None = None) -> None:
+    def __init__(self, on_status: Callable[[str], None], stop: threading.Event | None = None) -> None:
         super().__init__(stop)
-        self._name = name
         self._on_status = on_status
-        self._n_bytes = 0
-        on_status(f"Looking at {name}")
+
+    def begin(self, subject: str) -> None:
+        super().begin(subject)
+        self._name, self._n_bytes = subject, 0
+        self._on_status(f"Looking at {subject}")
 
     def received(self, n_bytes: int) -> None:
         self._n_bytes += n_bytes

@@ -81,6 +81,7 @@ def resolve(source: ModelSource, demo_file: DemoFile, watcher: Watcher, *, draft
         ModelFileError: A local file is missing, or a folder.
         Interrupted: Canceled.
     """
+    watcher.begin(str(source))
     match source:
         case HubModel():
             return _on_hub(source, watcher, draft=draft)
@@ -136,6 +137,7 @@ def current(source: ModelSource, watcher: Watcher) -> ModelSource:
     """
     if not isinstance(source, HubModel) or not source.is_pinned:
         return source
+    watcher.begin(f"the newest {source.file or source}")
     listed = interruptible_lookup(partial(repository, source.repo, DEFAULT_REVISION), watcher, LOOKUP_S)
     found = choose.successor(source, listed.files)
     is_same = found.files[0].sha256 == source.sha256 if source.sha256 is not None else found.size == source.size
@@ -160,6 +162,7 @@ def facts_of(model: ResolvedModel, watcher: Watcher) -> ModelFacts:
         ModelFileError: The header of a local file is not available or invalid, or the file is truncated.
         Interrupted: Canceled.
     """
+    watcher.begin(model.name)
     if model.path is not None:
         header = read_header(model.path, tensors=True)
     else:
@@ -204,7 +207,7 @@ def read_remote_header(file: choose.RemoteFile, watcher: Watcher) -> GgufHeader:
 
 
 def own_draft(
-    target: ResolvedModel, facts: ModelFacts, watch: Callable[[str], Watcher], warnings: list[str]
+    target: ResolvedModel, facts: ModelFacts, watcher: Watcher, warnings: list[str]
 ) -> tuple[ResolvedModel, ModelFacts] | None:
     """Return the preferred draft layers beside a target.
 
@@ -216,7 +219,7 @@ def own_draft(
     refused: list[AppError] = []
     found = None
     try:
-        found = next(compatible_drafts(facts, target.beside, watch, refused), None)
+        found = next(compatible_drafts(facts, target.beside, watcher, refused), None)
     except HubError as error:
         refused.append(error)
     if found is None:
@@ -225,10 +228,7 @@ def own_draft(
 
 
 def compatible_drafts(
-    target: ModelFacts,
-    sources: Iterable[ModelSource],
-    watch: Callable[[str], Watcher],
-    refused: list[AppError],
+    target: ModelFacts, sources: Iterable[ModelSource], watcher: Watcher, refused: list[AppError]
 ) -> Iterator[tuple[ResolvedModel, ModelFacts]]:
     """Yield the drafts that suit a target and have at most half its size; each header costs a few megabytes.
 
@@ -237,10 +237,10 @@ def compatible_drafts(
     seen: set[ModelSource] = set()
     for source in sources:
         try:
-            model = resolve(source, Path, watch(str(source)), draft=True)
+            model = resolve(source, Path, watcher, draft=True)
             if source in seen or model.size * 2 > target.weight_bytes:
                 continue
-            facts = facts_of(model, watch(model.name))
+            facts = facts_of(model, watcher)
         except HubTimeoutError:
             raise
         except AppError as error:

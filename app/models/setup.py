@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -55,123 +55,115 @@ class Prepared:
             )
 
 
-class Setup:
-    """The steps of one setup; `stop` cancels them, and downloaded bytes stay."""
+def prepare(
+    pair: Pair,
+    demo_file: DemoFile,
+    watcher: HeaderWatcher,
+    *,
+    finds_draft: bool = False,
+    finds_projector: bool = True,
+    latest: bool = False,
+) -> Prepared:
+    """Find both models and read their headers; this downloads a few megabytes.
 
-    def __init__(self, registry: Registry, demo_file: DemoFile, stop: threading.Event) -> None:
-        self._registry = registry
-        self._demo_file = demo_file
-        self._stop = stop
+    Files that are here are hashed; damaged files are deleted, to be downloaded again.
 
-    def prepare(
-        self,
-        pair: Pair,
-        on_status: Callable[[str], None] = lambda _: None,
-        *,
-        finds_draft: bool = False,
-        finds_projector: bool = True,
-        latest: bool = False,
-    ) -> Prepared:
-        """Find both models and read their headers, with status texts; this downloads a few megabytes.
+    Args:
+        finds_draft: Add draft layers from the target's repository to a pair without a draft.
+        finds_projector: Add the projector from the target's repository, if any.
+        latest: Use the repositories' current files instead of the catalog's files.
 
-        Files that are here are hashed; damaged files are deleted, to be downloaded again.
+    Raises:
+        AppError: A model is not available or invalid; `FileChangedError` if `latest` may help.
+        Interrupted: Canceled.
+    """
+    warnings: list[str] = []
 
-        Args:
-            finds_draft: Add draft layers from the target's repository to a pair without a draft.
-            finds_projector: Add the projector from the target's repository, if any.
-            latest: Use the repositories' current files instead of the catalog's files.
+    def found(source: ModelSource, *, draft: bool = False) -> ResolvedModel:
+        return undamaged(resolve(source, demo_file, watcher, draft=draft))
 
-        Raises:
-            AppError: A model is not available or invalid; `FileChangedError` if `latest` may help.
-            Interrupted: Canceled.
-        """
-        warnings: list[str] = []
-
-        def watch(subject: str) -> HeaderWatcher:
-            watcher = HeaderWatcher(subject, on_status, self._stop)
-            watcher.check_cancelled()
-            return watcher
-
-        sources = [current(source, watch(str(source))) for source in pair.sources] if latest else pair.sources
-        target = self._found(sources[0], watch, warnings)
-        models = {"target": target}
-        try:
-            if pair.draft is not None:
-                models["draft"] = self._found(sources[1], watch, warnings, draft=True)
-        except ModelLoadError as error:
-            warnings.append(without_draft(error))
-        warnings += _changes(pair, models.values(), watch)
-        facts = [facts_of(model, watch(model.name)) for model in models.values()]
-        if finds_draft and pair.draft is None and (found := own_draft(target, facts[0], watch, warnings)):
-            draft, draft_facts = found
-            models["draft"] = self._undamaged(draft, watch(draft.name), warnings)
-            facts.append(draft_facts)
-            pair = replace(pair, draft=draft.source, title=title_of(pair.target, draft.source))
-        check = check_pair(*facts)
-        if finds_draft and check.draft is None and check.draft_name:
-            pair = replace(pair, title=f"{pair.title} + {Source.MTP.label}")
-        if finds_projector and target.projector is not None:
-            models["vision"] = self._undamaged(target.projector, watch(target.projector.name), warnings)
-        return Prepared(
-            pair=with_facts(replace(pair, license=pair.license or printable(target.license)), check),
-            models=models,
-            check=replace(check, warnings=(*check.warnings, *warnings)),
-            download_bytes=_missing_bytes(models.values()),
-            free_bytes=cache.free_bytes(),
-        )
-
-    def _found(
-        self, source: ModelSource, watch: Callable[[str], Watcher], warnings: list[str], *, draft: bool = False
-    ) -> ResolvedModel:
-        watcher = watch(str(source))
-        return self._undamaged(resolve(source, self._demo_file, watcher, draft=draft), watcher, warnings)
-
-    @staticmethod
-    def _undamaged(model: ResolvedModel, watcher: Watcher, warnings: list[str]) -> ResolvedModel:
+    def undamaged(model: ResolvedModel) -> ResolvedModel:
         for file in model.files:
             if Download(file, watcher).delete_if_damaged():
                 warnings.append(f"{file.name} was damaged here; it is downloaded again.")
                 model = replace(model, path=None)
         return model
 
-    def install(self, prepared: Prepared, downloads: list[DownloadWatcher], *, default: bool | None = None) -> None:
-        """Download what is missing, one model after the other, and register the pair.
-
-        `downloads` receives the progress of each model. For `default` see `Registry.add`.
-
-        Raises:
-            AppError: See `Prepared.refuse`; or a file is not available, or the pair cannot be registered.
-            Interrupted: Canceled.
-        """
-        models = prepared.models
-        # The disk may have filled up since `prepare`.
-        missing_bytes = _missing_bytes(models.values())
-        replace(prepared, download_bytes=missing_bytes, free_bytes=cache.free_bytes()).refuse()
-        paths = {role: model.path for role, model in models.items()}
-        watchers = {role: DownloadWatcher(role, models[role].size, self._stop) for role in paths if not paths[role]}
-        downloads += watchers.values()
-        paths |= {role: self._fetch(models[role], watcher) for role, watcher in watchers.items()}
-        for model in models.values():
-            if isinstance(model.source, HubModel):
-                cache.save_revision(model.source.repo, model.source.revision, model.files[0].commit)
-        if self._stop.is_set():
-            raise Interrupted
-        on_disk = {role: ModelOnDisk(path, models[role].size) for role, path in paths.items() if path is not None}
-        files = SetUp(prepared.pair, on_disk["target"], on_disk.get("draft"), on_disk.get("vision"))
-        self._registry.add(files, default=default)
-
-    def _fetch(self, model: ResolvedModel, watcher: DownloadWatcher) -> Path:
-        paths = []
-        for file in model.files:
-            n_received = watcher.now.n_received
-            paths.append(Download(file, watcher).run())
-            if watcher.now.n_received > n_received:
-                # Registered immediately, because the next download may fail.
-                self._registry.claim(paths[-1])
-        return paths[0]
+    sources = [current(source, watcher) for source in pair.sources] if latest else pair.sources
+    target = found(sources[0])
+    models = {"target": target}
+    try:
+        if pair.draft is not None:
+            models["draft"] = found(sources[1], draft=True)
+    except ModelLoadError as error:
+        warnings.append(without_draft(error))
+    warnings += _changes(pair, models.values(), watcher)
+    facts = [facts_of(model, watcher) for model in models.values()]
+    if finds_draft and pair.draft is None and (beside := own_draft(target, facts[0], watcher, warnings)):
+        draft, draft_facts = beside
+        models["draft"] = undamaged(draft)
+        facts.append(draft_facts)
+        pair = replace(pair, draft=draft.source, title=title_of(pair.target, draft.source))
+    check = check_pair(*facts)
+    if finds_draft and check.draft is None and check.draft_name:
+        pair = replace(pair, title=f"{pair.title} + {Source.MTP.label}")
+    if finds_projector and target.projector is not None:
+        models["vision"] = undamaged(target.projector)
+    return Prepared(
+        pair=with_facts(replace(pair, license=pair.license or printable(target.license)), check),
+        models=models,
+        check=replace(check, warnings=(*check.warnings, *warnings)),
+        download_bytes=_missing_bytes(models.values()),
+        free_bytes=cache.free_bytes(),
+    )
 
 
-def _changes(pair: Pair, models: Iterable[ResolvedModel], watch: Callable[[str], Watcher]) -> Iterator[str]:
+def install(
+    prepared: Prepared,
+    registry: Registry,
+    downloads: list[DownloadWatcher],
+    stop: threading.Event,
+    *,
+    default: bool | None = None,
+) -> None:
+    """Download what is missing, one model after the other, and register the pair.
+
+    `downloads` receives the progress of each model. For `default` see `Registry.add`.
+
+    Raises:
+        AppError: See `Prepared.refuse`; or a file is not available, or the pair cannot be registered.
+        Interrupted: Canceled.
+    """
+    models = prepared.models
+    # The disk may have filled up since `prepare`.
+    missing_bytes = _missing_bytes(models.values())
+    replace(prepared, download_bytes=missing_bytes, free_bytes=cache.free_bytes()).refuse()
+    paths = {role: model.path for role, model in models.items()}
+    watchers = {role: DownloadWatcher(role, models[role].size, stop) for role in paths if not paths[role]}
+    downloads += watchers.values()
+    paths |= {role: _fetch(models[role], watcher, registry) for role, watcher in watchers.items()}
+    for model in models.values():
+        if isinstance(model.source, HubModel):
+            cache.save_revision(model.source.repo, model.source.revision, model.files[0].commit)
+    if stop.is_set():
+        raise Interrupted
+    on_disk = {role: ModelOnDisk(path, models[role].size) for role, path in paths.items() if path is not None}
+    files = SetUp(prepared.pair, on_disk["target"], on_disk.get("draft"), on_disk.get("vision"))
+    registry.add(files, default=default)
+
+
+def _fetch(model: ResolvedModel, watcher: DownloadWatcher, registry: Registry) -> Path:
+    paths = []
+    for file in model.files:
+        n_received = watcher.now.n_received
+        paths.append(Download(file, watcher).run())
+        if watcher.now.n_received > n_received:
+            # Registered immediately, because the next download may fail.
+            registry.claim(paths[-1])
+    return paths[0]
+
+
+def _changes(pair: Pair, models: Iterable[ResolvedModel], watcher: Watcher) -> Iterator[str]:
     """Yield what changed on Hugging Face since the catalog named the files to download."""
     for named, model in zip(pair.sources, models, strict=False):
         used = model.source
@@ -183,7 +175,7 @@ def _changes(pair: Pair, models: Iterable[ResolvedModel], watch: Callable[[str],
             yield f"{used.file} of {used.repo} is used as it is now; the catalog has no checksum of it."
         elif used.is_pinned and used.revision != DEFAULT_REVISION:
             with suppress(HubError):
-                now = current(used, watch(f"the newest {used.file}"))
+                now = current(used, watcher)
                 if isinstance(now, HubModel) and not now.is_pinned:
                     latest = fix("setup.latest", pair.name)
                     still = f"the one of revision {used.revision[:7]} is used, which is still there"

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from app.core.errors import AppError, Interrupted
 from app.models.catalog import Pair
-from app.models.progress import DownloadProgress, DownloadWatcher, SpeedMeter
+from app.models.progress import DownloadProgress, DownloadWatcher, HeaderWatcher, SpeedMeter
 from app.models.registry import Registry
 
 if TYPE_CHECKING:
-    from app.models.setup import Prepared, Setup
+    from app.models.setup import Prepared
 
 _POLL_S = 0.2
 _STOP_S = 0.5
@@ -83,7 +83,7 @@ class SetupTask:
         prepared: Result of an earlier check.
         installs: Whether to set it up after the check.
         confirmed: Whether models may be downloaded without asking.
-        finds_draft: See `Setup.prepare`, also for `finds_projector` and `latest`.
+        finds_draft: See `app.models.setup.prepare`, also for `finds_projector` and `latest`.
     """
 
     registry: Registry
@@ -137,9 +137,7 @@ class SetupTask:
 
     def _run(self) -> None:
         try:
-            from app.models.setup import Setup
-
-            self._work(Setup(self.registry, self.demo_file, self._stop))
+            self._work()
         except Interrupted:
             pass
         except Exception as error:
@@ -150,17 +148,20 @@ class SetupTask:
                 ended = self.progress.ended(Stage.FAILED)
                 self._now = replace(ended, error=error if isinstance(error, AppError) else shown)
 
-    def _work(self, setup: Setup) -> None:
-        prepared = self._now.prepared or setup.prepare(
+    def _work(self) -> None:
+        from app.models.setup import install, prepare
+
+        prepared = self._now.prepared or prepare(
             self.pair(),
-            self._report_headers,
+            self.demo_file,
+            HeaderWatcher(self._report_headers, self._stop),
             finds_draft=self.finds_draft,
             finds_projector=self.finds_projector,
             latest=self.latest,
         )
         if self.installs and (self.confirmed or not prepared.download_bytes):
             self._report(SetupProgress(Stage.DOWNLOADING, prepared=prepared))
-            setup.install(prepared, self._downloads, default=self.default)
+            install(prepared, self.registry, self._downloads, self._stop, default=self.default)
             self._now = replace(self.progress, stage=Stage.READY)
             return
         if self.installs:

@@ -31,8 +31,8 @@ from app.ui.chat.renderer import collect_young_objects_only
 from app.ui.chat.screen import ChatScreen
 from app.ui.event_queue import EventQueue
 from app.ui.key_names import key, name_by, shown
+from app.ui.models.opener import Opener
 from app.ui.models.service import PairService
-from app.ui.models.state import Tuning
 from app.ui.terminal.copying import copy_text
 from app.ui.terminal.driver import end_politely
 from app.ui.terminal.frame import FrameUpdate, frame_of
@@ -75,7 +75,7 @@ class TandemApp(App[None], inherit_bindings=False):
         engine_factory: EngineFactory,
         loader: Loader,
         title: str,
-        tuning: Tuning,
+        opener: Opener,
         pairs: PairService,
         first_run: bool = False,
         store: StoreOpener | None = None,
@@ -89,14 +89,14 @@ class TandemApp(App[None], inherit_bindings=False):
         name_by(lambda: self._keymap)
         self._events = EventQueue()
         self.engine = engine_factory(self._events)
-        self._tuning = tuning
+        self._opener = opener
         self._loader = loader
         self._pairs = pairs
         self._chooses_pair = first_run
         self.session = Session(
             self.engine,
             title,
-            tuning.live,
+            opener.live,
             store,
             is_loading=not self._chooses_pair,
             tools=tools(self._events) if tools is not None else None,
@@ -111,10 +111,10 @@ class TandemApp(App[None], inherit_bindings=False):
         self.register_theme(DARK)
         self.register_theme(LIGHT)
         self.theme = DARK.name
-        self._notices = apply_appearance(self, tuning.live)
+        self._notices = apply_appearance(self, opener.live)
 
     def get_default_screen(self) -> ChatScreen:
-        self._chat = ChatScreen(self.session, self._events, self._tuning, self._pairs)
+        self._chat = ChatScreen(self.session, self._events, self._opener, self._pairs)
         return self._chat
 
     def get_css_variables(self) -> dict[str, str]:
@@ -164,7 +164,7 @@ class TandemApp(App[None], inherit_bindings=False):
             library.say("There is no conversation to continue yet.")
         elif last is not None:
             self._chat.call_later(self._chat.controller.open_conversation, last)
-            written_by = self._tuning.written_by(library.last_models)
+            written_by = self._opener.written_by(library.last_models)
         elif title := library.do(lambda store: store.unsent_title()):
             library.say(f'"{fit(title, _TITLE_COLUMNS)}" has unsent text; {key("chat.open", "ctrl+o")} opens it.')
         self._chat.call_later(self.call_later, self._replay_early_input)
@@ -175,7 +175,7 @@ class TandemApp(App[None], inherit_bindings=False):
             self.engine.load(self._loader)
         if not self.is_headless:
             collect_young_objects_only()
-        if requested := self._tuning.live.content.keys:
+        if requested := self._opener.live.content.keys:
             # This imports every screen.
             from app.ui.screens.key_list import valid_keys
 
@@ -204,7 +204,7 @@ class TandemApp(App[None], inherit_bindings=False):
 
     def watch_theme(self, theme: str) -> None:
         """Store a theme chosen in the palette."""
-        if self.is_running and (problem := save_theme(theme, self._tuning.live)):
+        if self.is_running and (problem := save_theme(theme, self._opener.live)):
             self.session.library.say(problem)
 
     def action_command_palette(self) -> None:

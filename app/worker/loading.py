@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from app.conversations.message import Message, Role
 from app.core.errors import DamagedFileError, ModelFileError, ModelLoadError, NoMemoryError, PairError, UsageError
+from app.core.fixes import fix
 from app.core.paths import memory_dir
 from app.engine.interfaces import Controls
 from app.engine.types import SamplingParams
@@ -33,7 +34,7 @@ from app.models.compatibility import select_draft
 from app.models.gguf import read_header
 from app.models.memory_estimate import DEFAULT_CONTEXT
 from app.models.model_facts import model_facts
-from app.models.pair_summary import setup_command, without_draft
+from app.models.pair_summary import setup_models, without_draft
 from app.models.projector_file import projector_beside
 from app.models.registry import SetUp
 from app.models.source import ModelSource
@@ -184,8 +185,8 @@ def _with_draft_type(params: PairParams, *, drafts: bool) -> PairParams:
 
 def _file(source: ModelSource, pair: Pair, *, draft: bool = False) -> Path:
     if (path := local_file(source, draft=draft)) is None:
-        fix = setup_command(pair, by_name=pair.name != FILES)
-        raise PairError(f"{source} is not on this machine yet.", f"Download it: {fix}")
+        setup = fix("setup", pair.name) if pair.name != FILES else setup_models(*map(str, pair.sources))
+        raise PairError(f"{source} is not on this machine yet.", f"Download it: {setup}")
     return path
 
 

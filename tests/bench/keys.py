@@ -109,14 +109,14 @@ def _stream(kind: str, length: str, store: str) -> None:
     from app.ui.app import TandemApp
     from tests.bench.streamer import Streamer
     from tests.fake_engine import no_loader
-    from tests.ui.fakes import tuning_of
+    from tests.ui.fakes import FakeOpener
     from tests.ui.models.fake_pairs import FakePairs
 
     TandemApp(
         lambda emit: Streamer(emit, _STREAM_S, _KINDS[kind], int(length), lambda share: os._exit(0)),
         no_loader,
         "A pair",
-        tuning_of(),
+        FakeOpener(),
         FakePairs(),
         store=lambda: Store(Path(store) / "conversations.db"),
     ).run()

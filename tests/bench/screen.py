@@ -190,7 +190,7 @@ def _stream(result: Path, rate: int) -> None:
     from app.ui.terminal.driver import install_driver
     from tests.fake_engine import no_loader
     from tests.ui.driver import fill
-    from tests.ui.fakes import tuning_of
+    from tests.ui.fakes import FakeOpener
     from tests.ui.models.fake_pairs import FakePairs
 
     def ended(share: float) -> None:
@@ -206,7 +206,7 @@ def _stream(result: Path, rate: int) -> None:
         lambda emit: Streamer(emit, _FAKE_S, ended=ended, rate=rate),
         no_loader,
         "A pair",
-        tuning_of(),
+        FakeOpener(),
         FakePairs(),
         store=lambda: Store(file),
     ).run()

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from app.cli.chat import Opener
 from app.core.errors import UsageError
 from app.engine.types import SamplingParams
 from app.hardware.offers import Offer
@@ -14,6 +13,7 @@ from app.models.catalog import Pair
 from app.models.registry import ModelOnDisk, SetUp
 from app.models.source import LocalModel, parse_source
 from app.settings.layers import Layer, Origin, sampling
+from app.ui.models.opener import Opener
 from app.ui.models.state import LoadRequest
 from app.worker.known_pairs import ProcessOptions, registry
 from app.worker.pair_loader import PairLoader

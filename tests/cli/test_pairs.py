@@ -22,6 +22,7 @@ from tests.llama.tiny_heads import write_chain, write_dflash, write_eagle3, writ
 from tests.tandem import Tandem
 
 pytestmark = pytest.mark.usefixtures("folders")
+Models = tuple[ModelOnDisk, ModelOnDisk]
 
 
 @pytest.mark.parametrize("name", ["mine", "中文模型", "中" * 12, "a-long-name-" * 5])
@@ -124,17 +125,31 @@ def test_find_names_the_mtp_layer_without_the_network(
     assert compared == [(str(mtp), [])]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="reads commands as the shells of other systems do")
+def test_what_is_not_here_comes_by_a_command(tandem: Tandem) -> None:
+    for words, code, command in (
+        (["run", "--target", "owner/repo:a model.gguf", "hi"], 1, "tandem setup --target 'owner/repo:a model.gguf'"),
+        (["setup", "owner/repo:a model.gguf"], 2, "tandem setup --target 'owner/repo:a model.gguf'"),
+        (["run", "--pair", "qwen3.8-27b", "hi"], 1, "Download it: tandem setup qwen3.8-27b"),
+    ):
+        assert tandem(*words, code=code).err.endswith(f"{command}\n")
+
+
 def written(file: Path) -> ModelOnDisk:
     file.write_bytes(b"x" * 10)
     return ModelOnDisk(file, 10)
 
 
-def test_the_draft_that_was_made_here_is_deleted_and_the_package_keeps_its_target(
-    folders: Path, tandem: Tandem
-) -> None:
+@pytest.fixture
+def made(folders: Path) -> Models:
+    """The target and the draft of the demo, which is set up."""
     target, draft = written(folders / "t.gguf"), written(folders / "d.gguf")
     registry().add(SetUp(Pair("demo", "Demo", DemoModel("target"), DemoModel("draft")), target, draft), default=True)
+    return target, draft
 
+
+def test_the_draft_that_was_made_here_is_deleted_and_the_package_keeps_its_target(made: Models, tandem: Tandem) -> None:
+    target, draft = made
     said = tandem("pairs", "remove", "demo", "--yes").err
     assert f"{draft.path}  (Tandem made it, and makes it again when needed)" in said
     assert f"{target.path}  (it belongs to the demo's Python package)" in said
@@ -144,10 +159,9 @@ def test_the_draft_that_was_made_here_is_deleted_and_the_package_keeps_its_targe
 
 @pytest.mark.parametrize(("reply", "left"), [("y\n", False), ("\n", True), ("", True)])
 def test_files_go_only_after_a_yes_to_a_question_that_is_no_part_of_the_output(
-    folders: Path, monkeypatch: pytest.MonkeyPatch, tandem: Tandem, reply: str, left: bool
+    made: Models, monkeypatch: pytest.MonkeyPatch, tandem: Tandem, reply: str, left: bool
 ) -> None:
-    target, draft = written(folders / "t.gguf"), written(folders / "d.gguf")
-    registry().add(SetUp(Pair("demo", "Demo", DemoModel("target"), DemoModel("draft")), target, draft), default=True)
+    _, draft = made
     monkeypatch.setattr("sys.stdin", typed := io.StringIO(reply))
     monkeypatch.setattr(typed, "isatty", lambda: True)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
@@ -157,9 +171,8 @@ def test_files_go_only_after_a_yes_to_a_question_that_is_no_part_of_the_output(
     assert draft.path.exists() == left
 
 
-def test_a_pair_whose_file_is_in_use_is_not_forgotten(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    target, draft = written(folders / "t.gguf"), written(folders / "d.gguf")
-    registry().add(SetUp(Pair("demo", "Demo", DemoModel("target"), DemoModel("draft")), target, draft), default=True)
+def test_a_pair_whose_file_is_in_use_is_not_forgotten(made: Models, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, draft = made
 
     def refuse(path: Path) -> int:
         raise CacheError(f"{path} is in use.")
@@ -172,9 +185,8 @@ def test_a_pair_whose_file_is_in_use_is_not_forgotten(folders: Path, monkeypatch
     assert not draft.path.exists()
 
 
-def test_a_draft_that_was_made_here_stays_while_another_pair_uses_it(folders: Path, tandem: Tandem) -> None:
-    target, draft = written(folders / "t.gguf"), written(folders / "d.gguf")
-    registry().add(SetUp(Pair("demo", "Demo", DemoModel("target"), DemoModel("draft")), target, draft), default=True)
+def test_a_draft_that_was_made_here_stays_while_another_pair_uses_it(made: Models, tandem: Tandem) -> None:
+    target, draft = made
     mine = Pair("mine", "Mine", LocalModel(target.path), LocalModel(draft.path))
     registry().add(SetUp(mine, target, draft))
 

@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from app.cli.chat import SharedServer
 from app.cli.options import read_pair
 from app.cli.running_server import server_for
-from app.cli.shared_server import SharedServer
 from app.conversations.message import Message, Role
 from app.core.errors import UsageError
 from app.engine.events import Step

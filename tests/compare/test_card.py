@@ -31,7 +31,7 @@ def run(name: str, seconds: float, text: str) -> Run:
 
 def test_markdown_has_figures_settings_and_texts() -> None:
     text = "x\n```python\nprint()\n```"
-    rounds = [{"plain": run("plain", 4, text), "automatic": run("automatic", 2, text)}]
+    rounds = ({"plain": run("plain", 4, text), "automatic": run("automatic", 2, text)},)
     request = AnswerRequest((*SAID, Message(Role.USER, "Now `this`")), GREEDY, max_tokens=256)
     shown = comparison_markdown(Comparison(rounds, {"automatic": None}), request, PAIR)
 
@@ -53,7 +53,7 @@ def test_markdown_has_figures_settings_and_texts() -> None:
 def test_markdown_separates_reasoning_from_the_answer() -> None:
     thought = replace(run("plain", 4, ""), reasoning="Hm.", wall_s=4.0, others_s=400.0)
     shown = comparison_markdown(
-        Comparison([{"plain": thought}], {}), AnswerRequest(SAID[:1], GREEDY, max_tokens=256), PAIR
+        Comparison(({"plain": thought},)), AnswerRequest(SAID[:1], GREEDY, max_tokens=256), PAIR
     )
     assert shown.endswith("#### no draft\n\nReasoning:\n\n```text\nHm.\n```\n\nAnswer:\n\n```text\n\n```\n")
     assert "- Other programs used" in shown

@@ -157,7 +157,7 @@ def test_the_report_shows_where_and_why() -> None:
     pair = rounding_pair(0.05, 0.08)
     plain, drafted = runs(pair)
     found = explain(pair, plain, drafted, GREEDY, never)
-    text = "\n".join(comparison_lines(Comparison([{"plain": plain, "drafted": drafted}], {"drafted": found})))
+    text = "\n".join(comparison_lines(Comparison(({"plain": plain, "drafted": drafted},), {"drafted": found})))
 
     assert f"differs at token {PLACE + 1}" in text
     assert "rounding difference" in text

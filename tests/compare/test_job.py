@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 
 from app.compare import AUTOMATIC, PLAIN
-from app.compare.job import EXPLAINING, CompareJob, Raced, conversation_prefix
+from app.compare.job import EXPLAINING, CompareJob, conversation_prefix
 from app.compare.race import WARM_UP, RunBegan, RunEnded, Side, sides_of
+from app.compare.report import Comparison
 from app.conversations.message import Message, Role
 from app.core.errors import ContextOverflowError, UsageError
 from app.engine.events import Step
@@ -42,10 +43,10 @@ def run(work: CompareJob, pair: FakePair, cancelled: Callable[[], bool] = lambda
     return list(work.run(pair, 7, Controls(cancelled)))
 
 
-def result(events: list[Event]) -> Raced:
+def result(events: list[Event]) -> Comparison:
     ended = events[-1]
     assert isinstance(ended, JobEnded)
-    assert isinstance(ended.result, Raced)
+    assert isinstance(ended.result, Comparison)
     return ended.result
 
 

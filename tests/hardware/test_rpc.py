@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from app.cli.chat import Opener
 from app.cli.command_line import parse_args
 from app.cli.options import read_pair, read_process
 from app.core.errors import RemoteError, UsageError
@@ -19,6 +18,7 @@ from app.hardware.fit import MAIN
 from app.hardware.installation import Installation
 from app.hardware.rpc import RpcServer, parse_endpoint, query_server
 from app.llama.fitting.machine_room import with_remote
+from app.ui.models.opener import Opener
 from app.worker.known_pairs import ProcessOptions
 from app.worker.loading import query_servers
 from app.worker.pair_loader import PairLoader

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.chat import Opener
 from app.cli.options import read_pair
 from app.core.errors import DoesNotFitError
 from app.hardware.devices import Device
 from app.hardware.offers import Offer
 from app.llama.cancel import CancelFlag
 from app.settings.layers import Layer, drafting
+from app.ui.models.opener import Opener
 from app.worker.loading import measured_params
 from app.worker.pair_loader import PairLoader
 from tests.settings.in_memory import in_memory

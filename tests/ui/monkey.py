@@ -13,7 +13,7 @@ from textual.geometry import Size
 from textual.pilot import Pilot
 from textual.widgets import Input, TextArea
 
-from app.compare.job import Raced
+from app.compare.report import Comparison as Compared
 from app.conversations.store import Store
 from app.core.errors import DecodeError, EngineLostError, ModelLoadError, StoppedError
 from app.engine.events import Step
@@ -31,7 +31,7 @@ from app.worker.engine_worker import Job, Loader
 from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, LoadProgress, Notice
 from app.worker.request import AnswerRequest
 from tests.fake_engine import PAIR, PLAN, STATS, FakeEngine, no_loader
-from tests.ui.fakes import tuning_of
+from tests.ui.fakes import FakeOpener
 from tests.ui.models.fake_pairs import FakePairs
 
 Move = tuple[str, object]
@@ -156,7 +156,7 @@ class MonkeyEngine(FakeEngine):
             error = EngineLostError("The engine ended.", "") if what == "die" else DecodeError("The target failed.")
             self.emit(Failed(number, error))
         elif now.is_job:
-            self.emit(JobEnded(number, Raced((), {}, stopped=True)))
+            self.emit(JobEnded(number, Compared(stopped=True)))
         else:
             reason = FinishReason.LENGTH if what == "cut" else FinishReason.STOP
             reason = FinishReason.CANCELLED if now.stopped else reason
@@ -171,7 +171,7 @@ class Monkey:
         live = LiveSettings(SettingsFile(folder / "settings.toml"))
         live.loading()
         opener = lambda: Store(self.file)  # noqa: E731 - an argument
-        self.app = TandemApp(self._engine, no_loader, "A pair", tuning_of(live), FakePairs(), store=opener)
+        self.app = TandemApp(self._engine, no_loader, "A pair", FakeOpener(live), FakePairs(), store=opener)
         self.pilot: Pilot[None]
 
     def _engine(self, emit: Callable[[Event], None]) -> MonkeyEngine:

@@ -17,7 +17,7 @@ from app.ui.chat.screen import ChatScreen
 from app.worker.events import Event
 from app.worker.isolated_engine import IsolatedEngine
 from tests.ui.driver import Driver
-from tests.ui.fakes import tuning_of
+from tests.ui.fakes import FakeOpener
 from tests.ui.models.fake_pairs import FakePairs
 from tests.worker.fake_process import MODULE, FakeLoader
 
@@ -31,7 +31,7 @@ async def hanging_chat(mark: Path) -> AsyncIterator[tuple[ChatScreen, Driver]]:
         engine.stop_s = 0.05
         return engine
 
-    app = TandemApp(factory, FakeLoader(waits_at=5, mark=str(mark)), "A pair", tuning_of(), FakePairs())
+    app = TandemApp(factory, FakeLoader(waits_at=5, mark=str(mark)), "A pair", FakeOpener(), FakePairs())
     async with app.run_test(size=(80, 24)) as pilot:
         screen = app.screen
         assert isinstance(screen, ChatScreen)

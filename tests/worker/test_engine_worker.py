@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from app.compare.job import CompareJob, Raced
+from app.compare.job import CompareJob
 from app.compare.race import Side
+from app.compare.report import Comparison
 from app.conversations.message import Message, Prefill, Role
 from app.core.errors import ComputeError, Interrupted, ModelFileError
 from app.engine.auto.cost_profile import CostProfile
@@ -247,7 +248,7 @@ class TestFailedComputation:
         here.worker.answer(QUESTION)
 
         assert isinstance(ended, JobEnded)
-        assert isinstance(ended.result, Raced)
+        assert isinstance(ended.result, Comparison)
         assert str(ended.result.broken) == "It failed."
         assert isinstance(here.until(Finished, Failed)[-1], Finished)
         assert (first.closed, len(pairs)) == (True, 0)

@@ -21,7 +21,8 @@ from app.ui.commands import COMMANDS
 from app.ui.event_queue import EventQueue
 from app.ui.key_names import key
 from app.ui.keys import active_key
-from app.ui.models.state import LoadRequest, Tuning
+from app.ui.models.opener import Opener
+from app.ui.models.state import LoadRequest
 from app.ui.transcript.answer import AnswerMessage
 from app.ui.transcript.endings import in_keys
 from app.ui.transcript.message import MessageItem
@@ -48,13 +49,13 @@ class ChatController:
     """
 
     def __init__(
-        self, view: ChatView, tuning: Tuning, queue: EventQueue, action: Callable[[str], Callable[..., object]]
+        self, view: ChatView, opener: Opener, queue: EventQueue, action: Callable[[str], Callable[..., object]]
     ) -> None:
         self.view = view
         self.session = view.session
         self.reader = MessageReader(view)
         self.input_mode = InputMode(view, self.reader)
-        self.renderer = Renderer(view, self.input_mode, tuning.option, queue)
+        self.renderer = Renderer(view, self.input_mode, opener.option, queue)
         self.commands = ConversationCommands(view, self.input_mode, self.run)
         self._action = action
 

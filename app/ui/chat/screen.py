@@ -25,8 +25,9 @@ from app.ui.event_queue import EventQueue, OverlayHandler
 from app.ui.keys import KeyBar, in_order
 from app.ui.models.downloads import DownloadLines
 from app.ui.models.fit_options import FitOptionList
+from app.ui.models.opener import Opener
 from app.ui.models.service import PairService
-from app.ui.models.state import LoadRequest, Tuning
+from app.ui.models.state import LoadRequest
 from app.ui.themes import apply_appearance
 from app.ui.tools.question import ToolQuestion
 from app.ui.transcript.list import MessageList
@@ -43,14 +44,14 @@ class ChatScreen(BaseScreen[None]):
     BINDING_GROUP_TITLE = "Chat"
     BINDINGS: ClassVar[list[BindingType]] = bindings(CHAT, "do")
 
-    def __init__(self, session: Session, queue: EventQueue, tuning: Tuning, pairs: PairService) -> None:
+    def __init__(self, session: Session, queue: EventQueue, opener: Opener, pairs: PairService) -> None:
         super().__init__()
         self.session = session
         self.event_queue = queue
         self.view = ChatView(session, pairs)
-        self.controller = ChatController(self.view, tuning, queue, self._action)
+        self.controller = ChatController(self.view, opener, queue, self._action)
         self.shows_tokens = False
-        self._tuning = tuning
+        self._opener = opener
         self._pairs = pairs
 
     def compose(self) -> ComposeResult:
@@ -207,7 +208,7 @@ class ChatScreen(BaseScreen[None]):
         from app.ui.settings.screen import SettingsScreen
 
         themes = sorted(self.app.available_themes)
-        live, pair = self._tuning.live, self.session.pair
+        live, pair = self._opener.live, self.session.pair
         # Loading again may restore a draft model that was left out after failures.
         can_load = self.session.phase is Phase.UNLOADED or (pair is not None and pair.draft_failed)
         screen = SettingsScreen(live, themes, self._apply_settings, pair, query, can_load=can_load)
@@ -215,14 +216,14 @@ class ChatScreen(BaseScreen[None]):
 
     def _apply_settings(self) -> None:
         """Apply changed settings immediately, because the user may quit from there."""
-        apply_appearance(self.app, self._tuning.live)
+        apply_appearance(self.app, self._opener.live)
         self.session.settings_changed()
 
     async def _leave_settings(self, reload: bool | None) -> None:
         self.session.settings_changed()
         if reload:
             try:
-                await self.controller.load_pair(self._tuning.reopen())
+                await self.controller.load_pair(self._opener.again())
             except AppError as error:
                 self.session.library.say(error.sentences)
 
@@ -230,7 +231,7 @@ class ChatScreen(BaseScreen[None]):
         if self.session.tools is not None and self._is_on_top:
             from app.ui.tools.screen import ToolsScreen
 
-            self.app.push_screen(ToolsScreen(self.session.tools, self._tuning.live, self._apply_settings))
+            self.app.push_screen(ToolsScreen(self.session.tools, self._opener.live, self._apply_settings))
 
     @on(ToolQuestion.Answered)
     async def _permit(self, event: ToolQuestion.Answered) -> None:

@@ -1,4 +1,4 @@
 """One prompt with and without its draft, side by side.
 
-screen  the screen and its events    side_pane  a side and its text    result  the rounds, and the result as text
+screen  the screen and its events    panes  a side and its text, the prompt, and the result as text
 """

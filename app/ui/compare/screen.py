@@ -11,9 +11,8 @@ from textual.containers import Container, VerticalGroup
 from textual.getters import query_one
 
 from app.compare import shown_name
-from app.compare.difference import Difference
-from app.compare.job import CompareJob, Raced
-from app.compare.race import WARM_UP, Round, RunBegan, RunEnded, sides_of
+from app.compare.job import CompareJob
+from app.compare.race import WARM_UP, RunBegan, RunEnded, sides_of
 from app.compare.report import Comparison, comparison_markdown
 from app.core.errors import AppError, DoesNotFitError
 from app.core.units import counted
@@ -22,8 +21,7 @@ from app.engine.types import DraftParams
 from app.session.session import Session
 from app.settings.layers import automatic
 from app.ui.base_screen import SubScreen
-from app.ui.compare.result import PromptLines, Result
-from app.ui.compare.side_pane import SidePane, median_figures
+from app.ui.compare.panes import PromptLines, Result, SidePane, median_figures
 from app.ui.event_queue import EventBatch, OverlayHandler
 from app.ui.key_names import key
 from app.ui.text import percent
@@ -79,10 +77,9 @@ class CompareScreen(SubScreen[None]):
         self._listen = listen
         fixed = request.drafting if isinstance(request.drafting, DraftParams) else None
         self._sides = sides_of(automatic(session.settings), fixed)
-        self._rounds: list[Round] = []
+        self._comparison = Comparison()
         self._goal = 0
         """Target number of rounds."""
-        self._differences: dict[str, Difference | None] = {}
         self.panes = {side.name: SidePane(side.name) for side in self._sides}
         self._visible = 0
         """Index of the text in a narrow window."""
@@ -99,7 +96,7 @@ class CompareScreen(SubScreen[None]):
 
     def on_mount(self) -> None:
         self.query_one(HeaderLine).pair = self._pair
-        self.result.show_result(None)
+        self.result.show_result(self._comparison)
         self._run_rounds(1)
 
     def on_resize(self) -> None:
@@ -136,8 +133,7 @@ class CompareScreen(SubScreen[None]):
             pane.scroll_text(lines)
 
     def action_copy(self) -> None:
-        comparison = Comparison(self._rounds, self._differences)
-        markdown = comparison_markdown(comparison, self._request, self._pair)
+        markdown = comparison_markdown(self._comparison, self._request, self._pair)
         self.app.copy_to_clipboard(markdown)
         self.hint.say("Copied the comparison.")
 
@@ -151,7 +147,7 @@ class CompareScreen(SubScreen[None]):
             case "switch":
                 return not self.has_class("-wide")
             case "copy":
-                return bool(self._rounds) or None
+                return bool(self._comparison.rounds) or None
         return super().check_action(action, parameters)
 
     @property
@@ -199,12 +195,10 @@ class CompareScreen(SubScreen[None]):
                 self.panes[run.contender].end(run)
             case JobProgressed(what=str(activity)):
                 self._show_activity(activity)
-            case JobEnded(result=Raced() as raced):
+            case JobEnded(result=Comparison() as raced):
                 self._job = None
-                self._rounds += raced.rounds
-                # The first round of a side has the displayed text.
-                self._differences = {**raced.differences, **self._differences}
-                self._show_result(was_stopped=raced.stopped)
+                self._comparison = raced.after(self._comparison)
+                self._show_result()
                 if raced.broken is not None:
                     await self._fail(raced.broken)
             case Failed(error=error):
@@ -212,14 +206,14 @@ class CompareScreen(SubScreen[None]):
                 await self._fail(error)
 
     def _run_rounds(self, n_rounds: int) -> None:
-        n_done = len(self._rounds)
+        n_done = len(self._comparison.rounds)
         self._is_stopping, self._turn, self._goal = False, RunBegan("", WARM_UP), n_done + n_rounds
         job = CompareJob(
             self._request,
             self._sides,
             n_rounds,
             first=n_done + 1,
-            explains=len(self._differences) < len(self._sides) - 1,
+            explains=len(self._comparison.differences) < len(self._sides) - 1,
         )
         self._job = self._engine.run(job)
         self._listen(self)
@@ -230,17 +224,16 @@ class CompareScreen(SubScreen[None]):
         if not self._is_stopping:
             self.result.show_activity(text)
 
-    def _show_result(self, *, was_stopped: bool = False) -> None:
-        result = Comparison(self._rounds, self._differences) if self._rounds else None
-        ending = f"after {counted(len(self._rounds), 'complete run')}" if result else "before the first run ended"
+    def _show_result(self) -> None:
+        found = self._comparison
+        n_done = len(found.rounds)
+        ending = f"after {counted(n_done, 'complete run')}" if n_done else "before the first run ended"
         # Otherwise only the explanation of a difference was stopped.
-        is_short = was_stopped and len(self._rounds) < self._goal
-        self.result.show_activity(f"stopped {ending}" if is_short else "")
-        self.result.show_result(result)
-        if result is not None:
-            for measured in result.measured:
-                self.panes[measured.name].show_figures(median_figures(measured, result.rounds[-1][measured.name]))
-            self._mark_difference(result)
+        self.result.show_activity(f"stopped {ending}" if found.stopped and n_done < self._goal else "")
+        self.result.show_result(found)
+        for measured in found.measured:
+            self.panes[measured.name].show_figures(median_figures(measured, found.rounds[-1][measured.name]))
+        self._mark_difference()
         self.refresh_bindings()
 
     async def _fail(self, error: AppError) -> None:
@@ -263,12 +256,12 @@ class CompareScreen(SubScreen[None]):
             pane.row.set_class(at == self._visible, "-chosen")
         self.refresh_bindings()
 
-    def _mark_difference(self, result: Comparison) -> None:
+    def _mark_difference(self) -> None:
         baseline, *others = self.panes.items()
         places = {
             name: n_leading(x == y for x, y in zip(baseline[1].text, pane.text, strict=False))
             for name, pane in others
-            if result.differences.get(name) is not None
+            if self._comparison.differences.get(name) is not None
         }
         for name, pane in others:
             pane.mark(places.get(name))

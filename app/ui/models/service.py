@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from app.core.errors import AppError, PairError
 from app.hardware.recommend import Capacity, Proposal, every_pair, in_order, propose, weigh, why
@@ -19,10 +19,13 @@ from app.models.setup_task import SetupTask, Stage
 from app.models.source import DemoModel, FoundRepository, HubModel, LocalModel, ModelSource
 from app.session.state import Phase
 from app.ui.key_names import key
-from app.ui.models.state import LoadRequest, PairCard, PairEnvironment, PairsState
+from app.ui.models.opener import Opener
+from app.ui.models.state import LoadRequest, PairCard, PairsState
+from app.worker import known_pairs
 
 if TYPE_CHECKING:
     from app.models.setup import Prepared
+    from app.session.session import Session
 
 _MAX_FOUND = 30
 """Number of repositories in a search result."""
@@ -32,8 +35,9 @@ _POLL_S = 0.1
 class PairService:
     """All pairs and their setups. Every call returns immediately."""
 
-    def __init__(self, environment: PairEnvironment) -> None:
-        self._environment = environment
+    def __init__(self, opener: Opener, session: Callable[[], Session]) -> None:
+        self._opener, self._session = opener, session
+        self._registry = known_pairs.registry()
         self._machine = ""
         """This machine in one line; empty until it is known."""
         self._capacity: Capacity | None = None
@@ -68,8 +72,8 @@ class PairService:
         # Read first, so that the next call sees work that ends meanwhile.
         busy = self._is_inspecting or any(task.progress.running for task in self._tasks)
         setups = {name: task.progress for name, task in self._setups.items()}
-        is_open = self._environment.phase() is not Phase.UNLOADED
-        current = self._environment.current()
+        is_open = self._session().phase is not Phase.UNLOADED
+        current = self._opener.current
         seen = (current, is_open, *(setup.stage for setup in setups.values()))
         if self._stale or seen != self._seen:
             self._stale, self._seen = False, seen
@@ -107,16 +111,15 @@ class PairService:
         if files is None:
             raise PairError(f"{name} is not set up.", f"Press {key('pairs.choose', 'enter')} to set it up.")
         if name not in self._registered.pairs:
-            self._environment.registry.add(files)
-        self._environment.registry.set_default(name)
+            self._registry.add(files)
+        self._registry.set_default(name)
         self._stale = True
 
     def check_sources(self, target: str, draft: str) -> None:
         """Check two models, given as sources; with "" as `draft`, a draft beside the target may be found."""
         self.cancel_check()
         pair = partial(pair_of, target, draft.strip() or None)
-        registry, demo_file = self._environment.registry, self._environment.demo_file
-        self._check = self._run(SetupTask(registry, demo_file, pair, installs=False, finds_draft=not draft.strip()))
+        self._check = self._run(pair, installs=False, finds_draft=not draft.strip())
 
     def cancel_check(self) -> None:
         """Cancel the check and forget its result."""
@@ -155,7 +158,7 @@ class PairService:
         if files is None:
             enter = key("pairs.choose", "enter")
             raise PairError(f"{name} is not on this machine.", f"Press {enter} to download it.")
-        return self._environment.open_pair(self._pairs[name], files)
+        return self._opener.open(self._pairs[name], files)
 
     def close(self, timeout: float) -> bool:
         """Stop everything; return whether all threads ended within `timeout` seconds."""
@@ -174,33 +177,39 @@ class PairService:
 
     def _inspect(self) -> None:
         """Inspect this machine and its models while no pair is being loaded, which takes memory."""
-        environment = self._environment
-        while environment.phase() is Phase.LOADING:
+        while self._session().phase is Phase.LOADING:
             time.sleep(_POLL_S)
         sources = (source for pair in list(self._pairs.values()) for source in pair.sources)
         on_hub = frozenset(source for source in sources if isinstance(source, HubModel))
         machine, capacity, cached = "could not be inspected", None, set[HubModel]()
         try:
-            machine, capacity = environment.machine()
+            machine, capacity = self._measured_capacity()
         except Exception as error:
             machine = error.message if isinstance(error, AppError) else machine
         with suppress(Exception):
-            cached = set(filter(environment.is_here, on_hub))
+            cached = set(filter(known_pairs.is_here, on_hub))
         self._machine, self._capacity, self._cached = machine, capacity, cached
         self._stale = True
         with suppress(AppError, OSError):
-            self._found = tuple(environment.pairs_here().values())
+            self._found = tuple(known_pairs.pairs_here(self._opener.live).values())
         self._stale = True
+
+    def _measured_capacity(self) -> tuple[str, Capacity]:
+        # Not needed for the first frame.
+        from app.compare.measured_pairs import measured_capacity
+        from app.llama.fitting.machine_room import loaded_bytes
+
+        return measured_capacity(known_pairs.context_of(self._opener.live), loaded_bytes(self._session().pair))
 
     def _start(self, pair: Pair, prepared: Prepared | None, *, confirmed: bool, latest: bool = False) -> None:
         before = self._setups.pop(pair.name, None)
         if before is not None:
             before.cancel()
-        registry, demo_file = self._environment.registry, self._environment.demo_file
-        task = SetupTask(registry, demo_file, lambda: pair, prepared, confirmed=confirmed, latest=latest)
-        self._setups[pair.name] = self._run(task)
+        self._setups[pair.name] = self._run(lambda: pair, prepared=prepared, confirmed=confirmed, latest=latest)
 
-    def _run(self, task: SetupTask) -> SetupTask:
+    def _run(self, pair: Callable[[], Pair], **options: Any) -> SetupTask:
+        """Start a setup; the options are those of `SetupTask`."""
+        task = SetupTask(self._registry, known_pairs.demo_file, pair, **options)
         self._tasks.append(task)
         task.start()
         return task
@@ -212,18 +221,18 @@ class PairService:
         self._problems = []
         known: dict[str, Pair] = {}
         try:
-            self._registered = self._environment.registry.read()
+            self._registered = self._registry.read()
             default = self._registered.pairs.get(self._registered.default or "")
             if default is not None and not default.is_here:
                 self._problems.append(default.gone)
-            catalog = self._environment.catalog()
+            catalog = known_pairs.catalog()
             known = catalog.pairs
             if catalog.unread is not None:
                 self._problems.append(catalog.unread)
         except AppError as error:
             self._problems.append(error)
         is_demo_open = current is not None and current.is_demo
-        has_demo = is_demo_open or self._environment.is_here(DemoModel("target"))
+        has_demo = is_demo_open or known_pairs.is_here(DemoModel("target"))
         self._pairs = every_pair(self._added | known, self._registered, self._found, has_demo=has_demo)
         open_name = self._listed(current) if current is not None else ""
         sized = [self._sized(name) for name in self._pairs]
@@ -243,7 +252,7 @@ class PairService:
             if files is not None and files.is_here:
                 # Every command then knows it by this name.
                 with suppress(AppError):
-                    self._environment.registry.add(files, default=False)
+                    self._registry.add(files, default=False)
         return name
 
     def _files(self, name: str) -> SetUp | None:
@@ -282,7 +291,7 @@ class PairService:
 
     def _is_on_disk(self, source: ModelSource) -> bool:
         # The cache of downloads may be on a slow disk.
-        return source in self._cached if isinstance(source, HubModel) else self._environment.is_here(source)
+        return source in self._cached if isinstance(source, HubModel) else known_pairs.is_here(source)
 
     def _download_bytes(self, name: str) -> int | None:
         if self._files(name) is not None:

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.core.errors import AppError
-from app.hardware.recommend import Capacity, Standing
-from app.models.catalog import Catalog, Pair
-from app.models.registry import Registry, SetUp
+from app.hardware.recommend import Standing
 from app.models.setup_task import SetupProgress
-from app.models.source import ModelSource
-from app.session.state import Phase
-from app.settings.live import LiveSettings
 
 if TYPE_CHECKING:
     from app.hardware.offers import Offer
@@ -102,41 +96,3 @@ class FitOption:
     offer: Offer
     apply: Callable[[], LoadRequest] | None = None
     command: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Tuning:
-    """The chat's questions about its pair.
-
-    Attributes:
-        reopen: Requests the open pair with the current settings; may raise UsageError.
-        option: Returns an offer as an option.
-        written_by: Returns the pair whose models have these names, by role; None for the open pair.
-    """
-
-    live: LiveSettings
-    reopen: Callable[[], LoadRequest]
-    option: Callable[[Offer], FitOption]
-    written_by: Callable[[Mapping[str, object]], LoadRequest | None] = lambda models: None
-
-
-@dataclass(frozen=True, slots=True)
-class PairEnvironment:
-    """Functions that the pair service calls.
-
-    Attributes:
-        machine: Returns the machine in one line and its memory for models; called on a thread.
-        pairs_here: Returns pairs of models that other programs have on this machine; called on a thread.
-        demo_file: Returns the demo's target or draft; creates it if missing.
-        current: Returns the pair that the chat was asked for.
-    """
-
-    registry: Registry
-    machine: Callable[[], tuple[str, Capacity]]
-    demo_file: Callable[[str], Path]
-    is_here: Callable[[ModelSource], bool]
-    catalog: Callable[[], Catalog]
-    open_pair: Callable[[Pair, SetUp], LoadRequest]
-    current: Callable[[], Pair | None] = lambda: None
-    phase: Callable[[], Phase] = lambda: Phase.READY
-    pairs_here: Callable[[], Mapping[str, Pair]] = dict

@@ -25,13 +25,13 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackHub
 
 
 @pytest.fixture
-def setting(hub: LoopbackHub, tmp_path: Path) -> Iterator[Setting]:
+def setting(hub: LoopbackHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Setting]:
     """Three pairs, one of which the hub has, and nothing looked at yet."""
     target = tiny(tmp_path / "made", "target.gguf", general__name="Big")
     draft = tiny(tmp_path / "made", "draft.gguf", general__name="Small")
     hub.add(TARGET, {"big-Q4_K_M.gguf": target.ljust(TARGET_SIZE, b"\0")}, license="mit")
     hub.add(DRAFT, {"small-Q8_0.gguf": draft})
-    made = Setting(tmp_path, HUGE, DEMO, MINE)
+    made = Setting(tmp_path, monkeypatch, HUGE, DEMO, MINE)
     made.service.state()
     yield made
     hub.faults.release()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -171,31 +171,11 @@ def edit_json(edit: Callable[[Any], Any]) -> Fault:
 F = TypeVar("F", bound=Fault)
 
 
-@dataclass
-class _Rule:
-    fault: Fault
-    path: str
-    method: str
-    origin: str
-    when: Callable[[Exchange], bool] | None
-    left: int | None
-
-    def fits(self, request: Exchange) -> bool:
-        return (
-            self.left != 0
-            and self.method in ("*", request.method)
-            and self.origin in ("*", request.origin)
-            and any(fnmatchcase(name, self.path) for name in (request.path, request.file or ""))
-            and (self.when is None or self.when(request))
-        )
-
-
 class Faults:
     """The script: the first fault that fits a request is applied, and used up after its times."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._rules: list[_Rule] = []
+        self._rules: list[tuple[Fault, Callable[[Exchange], bool], Iterator[object]]] = []
 
     def add(
         self,
@@ -205,39 +185,30 @@ class Faults:
         method: str = "*",
         origin: str = "*",
         times: int | None = 1,
-        when: Callable[[Exchange], bool] | None = None,
+        when: Callable[[Exchange], bool] = lambda _: True,
     ) -> F:
         """Add a fault.
 
         Args:
-            path: A glob on the decoded path of the request, or on the name of the repository file it is about (which
-                also finds requests to the CDN).
-            method: "GET", "HEAD" and so on.
-            origin: "hub" or "cdn".
+            path: See `Exchange.is_for`, which also has `method` and `origin`.
             times: For how many requests; None for all.
             when: A condition on top.
         """
-        with self._lock:
-            self._rules.append(_Rule(fault, path, method, origin, when, times))
+        uses = repeat(None) if times is None else repeat(None, times)
+        self._rules.append((fault, lambda one: one.is_for(path, method, origin) and when(one), uses))
         return fault
 
     def take(self, request: Exchange) -> Fault:
-        with self._lock:
-            rule = next((rule for rule in self._rules if rule.fits(request)), None)
-            if rule is None:
-                return Fault()
-            if rule.left is not None:
-                rule.left -= 1
-            return rule.fault
+        for fault, fits, uses in self._rules:
+            if fits(request) and next(uses, self) is None:
+                return fault
+        return Fault()
 
     def clear(self) -> None:
         """Remove all faults and release delayed answers."""
         self.release()
-        with self._lock:
-            self._rules.clear()
+        self._rules.clear()
 
     def release(self) -> None:
-        with self._lock:
-            faults = [rule.fault for rule in self._rules]
-        for fault in faults:
+        for fault, *_ in self._rules:
             fault.release()

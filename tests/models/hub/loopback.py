@@ -141,6 +141,11 @@ class Exchange:
         scheme, _, token = self.headers.get("authorization", "").partition(" ")
         return token if scheme.lower() == "bearer" else None
 
+    def is_for(self, path: str, method: str, origin: str) -> bool:
+        """Return whether its path, or the file it is about, matches a glob; "*" stands for any method or origin."""
+        is_named = any(fnmatchcase(name, path) for name in (self.path, self.file or ""))
+        return is_named and method in ("*", self.method) and origin in ("*", self.origin)
+
     async def start(self, answer: Answer) -> None:
         """Send the status line and the headers."""
         headers = {**answer.headers, "Content-Length": str(answer.declared)}
@@ -235,13 +240,7 @@ class LoopbackHub:
         with self._changed:
             settled = self._changed.wait_for(lambda: all(request.done for request in self.requests), _WAIT_S)
             assert settled, f"unanswered: {[request.path for request in self.requests if not request.done]}"
-            return [
-                request
-                for request in self.requests
-                if method in ("*", request.method)
-                and origin in ("*", request.origin)
-                and any(fnmatchcase(name, path) for name in (request.path, request.file or ""))
-            ]
+            return [request for request in self.requests if request.is_for(path, method, origin)]
 
     def mark_done(self, request: Exchange) -> None:
         """Let `asked` go on: the request is answered, or a fault holds it back."""

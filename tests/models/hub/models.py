@@ -11,9 +11,9 @@ from app.models.catalog import Pair
 from app.models.hub.choose import RemoteFile
 from app.models.hub.client import repository
 from app.models.hub.download import Download
-from app.models.progress import Watcher
+from app.models.progress import DownloadWatcher, HeaderWatcher, Watcher
 from app.models.registry import Registry, SetUp
-from app.models.setup import Setup
+from app.models.setup import Prepared, install, prepare
 from app.models.source import HubModel
 from tests.llama.tiny_model import write_model
 from tests.models.hub.loopback import LoopbackHub
@@ -88,15 +88,21 @@ class Watched(Patient):
         return Download(file, self).run()
 
 
-def setup_steps(file: Path) -> Setup:
-    """Return the steps of a setup that is registered in a file."""
-    return Setup(Registry(file), no_demo, threading.Event())
+def looked_at(pair: Pair, on_status: Callable[[str], None] = lambda _: None) -> Prepared:
+    """Return a pair whose files were found."""
+    return prepare(pair, no_demo, HeaderWatcher(on_status))
+
+
+def install_in(file: Path, prepared: Prepared) -> list[DownloadWatcher]:
+    """Set up a pair in a registry; return the downloads."""
+    downloads: list[DownloadWatcher] = []
+    install(prepared, Registry(file), downloads, threading.Event())
+    return downloads
 
 
 def brought(file: Path, source: HubModel) -> SetUp:
     """Set up a target alone, as the pair "mine"."""
-    steps = setup_steps(file)
-    steps.install(steps.prepare(Pair("mine", "Mine", source, None)), [])
+    install_in(file, looked_at(Pair("mine", "Mine", source, None)))
     return Registry(file).read().pairs["mine"]
 
 

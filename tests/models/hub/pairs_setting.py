@@ -1,24 +1,29 @@
 """A small world of pairs for tests of the set-up screens."""
 
-import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
+from app.compare import measured_pairs
 from app.core.errors import CatalogError
+from app.hardware.recommend import Capacity
 from app.models.catalog import Catalog, Pair, WorkingMemory, shipped_file
-from app.models.registry import Registry, SetUp
+from app.models.registry import SetUp
 from app.models.setup_task import SetupProgress
 from app.models.source import DemoModel, HubModel
+from app.session.state import Phase
+from app.ui.models.opener import Opener
 from app.ui.models.service import PairService
-from app.ui.models.state import LoadRequest, PairCard, PairEnvironment, PairsState
-from app.worker.engine_worker import Progress
-from app.worker.known_pairs import is_here
-from app.worker.request import LoadedPair
+from app.ui.models.state import LoadRequest, PairCard, PairsState
+from app.worker import known_pairs
 from tests.capacities import in_ram
+from tests.fake_engine import no_loader
 from tests.models.hub.models import DRAFT, TARGET, tiny
+from tests.settings.in_memory import in_memory
 
 WAIT_S = 240.0
 TARGET_SIZE = 3_050_000
@@ -38,36 +43,61 @@ DEMO = Pair("demo", "A demo", DemoModel("target"), DemoModel("draft"), memory_gb
 HUGE = Pair("huge", "Huge", HubModel("owner/huge-GGUF", size=90_000_000_000), None, memory_gb=96)
 
 
-class Setting:
-    """The pair service in a small world, and the pairs it opened."""
+class FakeOpener(Opener):
+    """Keeps the pairs that are opened, and loads nothing."""
 
-    def __init__(self, folder: Path, *pairs: Pair) -> None:
+    def __init__(self) -> None:
+        self.live = in_memory()
         self.opened: list[tuple[Pair, SetUp]] = []
+        self.pair: Pair | None = None
+
+    @property
+    def current(self) -> Pair | None:
+        return self.pair
+
+    def open(self, pair: Pair, files: SetUp | None) -> LoadRequest:
+        assert files is not None
+        self.opened.append((pair, files))
+        self.pair = pair
+        return LoadRequest(no_loader, pair.title)
+
+
+class Setting:
+    """The pair service in a small world.
+
+    Attributes:
+        here: Pairs of models that other programs have.
+        session: The session of the chat, as far as the service reads it.
+    """
+
+    def __init__(self, folder: Path, patch: pytest.MonkeyPatch, *pairs: Pair) -> None:
+        self.opener = FakeOpener()
+        self.session: Any = SimpleNamespace(phase=Phase.READY, pair=None)
         self.pairs = list(pairs)
-        self.current: Pair | None = None
         self.here: list[Pair] = []
-        """Pairs of models that other programs have."""
         self.broken = False
         self.trouble: CatalogError | None = None
         self.demo = tiny_file(folder / "demo.gguf")
-        self.registry = Registry(folder / "data" / "pairs.toml")
-        self.surroundings = PairEnvironment(
-            catalog=self._catalog,
-            registry=self.registry,
-            machine=lambda: ("An abacus", in_ram(2_000_000_000)),
-            demo_file=lambda part: self.demo,
-            is_here=is_here,
-            open_pair=self._open,
-            current=lambda: self.current,
-            pairs_here=lambda: {pair.name: pair for pair in self.here},
-        )
-        self.service = PairService(self.surroundings)
+        patch.setattr(known_pairs, "pairs_file", lambda: folder / "data" / "pairs.toml")
+        patch.setattr(known_pairs, "catalog", self._catalog)
+        patch.setattr(known_pairs, "demo_file", lambda part: self.demo)
+        patch.setattr(known_pairs, "pairs_here", lambda _: {pair.name: pair for pair in self.here})
+        self.patch = patch
+        self.machine(lambda: in_ram(2_000_000_000))
+        self.registry = known_pairs.registry()
+        self.service = self._service()
 
-    def again(self, **surroundings: Any) -> PairService:
-        """The service of the next run of the program, perhaps in other surroundings."""
+    def machine(self, capacity: Callable[[], Capacity]) -> None:
+        """Inspect another machine from now on."""
+        self.patch.setattr(measured_pairs, "measured_capacity", lambda *_: ("An abacus", capacity()))
+
+    def _service(self) -> PairService:
+        return PairService(self.opener, lambda: self.session)
+
+    def again(self) -> PairService:
+        """The service of the next run of the program."""
         self.service.close(WAIT_S)
-        self.surroundings = replace(self.surroundings, **surroundings)
-        self.service = PairService(self.surroundings)
+        self.service = self._service()
         self.service.state()
         return self.service
 
@@ -112,15 +142,6 @@ class Setting:
         found = Catalog(shipped_file())
         found.pairs, found.unread = {pair.name: pair for pair in self.pairs}, self.trouble
         return found
-
-    def _open(self, pair: Pair, files: SetUp) -> LoadRequest:
-        self.opened.append((pair, files))
-        self.current = pair
-        return LoadRequest(_no_loader, pair.title)
-
-
-def _no_loader(cancel: threading.Event, progress: Progress) -> LoadedPair:
-    raise AssertionError
 
 
 def tiny_file(path: Path) -> Path:

@@ -20,7 +20,7 @@ from app.models.source import HubModel, LocalModel, parse_source
 from tests.llama.tiny_heads import write_gemma4, write_gemma4_mtp
 from tests.models.hub.faults import Cut, Stall, ignore_range, rate_limited, status
 from tests.models.hub.loopback import LoopbackHub
-from tests.models.hub.models import DRAFT, TARGET, Patient, Watched, no_demo, setup_steps, tiny
+from tests.models.hub.models import DRAFT, TARGET, Patient, Watched, looked_at, no_demo, tiny
 
 
 class Impatient(Watcher):
@@ -44,9 +44,9 @@ def test_drafts_of_the_catalog_stay_where_the_search_fails(hub: LoopbackHub, tmp
     pair = Pair("known", "Known", HubModel(f"owner/{target.name}"), HubModel(DRAFT))
     hub.faults.add(status(503), "/api/models", times=None)
 
-    assert [one["model"] for one in find_drafts(target, (pair,), lambda _: Patient())] == [DRAFT]
+    assert [one["model"] for one in find_drafts(target, (pair,), Patient())] == [DRAFT]
     with pytest.raises(HubError):
-        list(find_drafts(target, (), lambda _: Patient()))
+        list(find_drafts(target, (), Patient()))
 
 
 def test_an_mtp_layer_beside_the_target_is_found(hub: LoopbackHub, tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_an_mtp_layer_beside_the_target_is_found(hub: LoopbackHub, tmp_path: Pat
     model = resolve(HubModel(TARGET), no_demo, Patient())
 
     facts = replace(facts_of(model, Patient()), weight_bytes=1 << 30)
-    [found] = find_drafts(facts, (), lambda _: Patient(), model.beside)
+    [found] = find_drafts(facts, (), Patient(), model.beside)
 
     assert (found["model"], found["kind"]) == (f"{TARGET}:mtp-big-Q8_0.gguf", "mtp")
     assert parse_source(found["model"]) == HubModel(TARGET, file="mtp-big-Q8_0.gguf")
@@ -68,7 +68,7 @@ def test_drafts_of_another_architecture_come_last_and_hybrids_never(hub: Loopbac
         hub.add(f"owner/tiny-{name}-GGUF", {"m.gguf": tiny(tmp_path)}, downloads=downloads, gguf=told)
     target = facts_of(resolve(HubModel(TARGET), no_demo, Patient()), Patient())
 
-    offered = [one["model"] for one in find_drafts(target, (), lambda _: Patient())]
+    offered = [one["model"] for one in find_drafts(target, (), Patient())]
     assert offered == ["owner/tiny-same-GGUF", "owner/tiny-dense-GGUF"]
 
 
@@ -81,7 +81,7 @@ def test_searches_and_listings_are_retried(hub: LoopbackHub, tmp_path: Path, pat
     for fault in (status(503), Cut()):
         hub.faults.add(fault, path)
 
-    assert len(list(find_drafts(target, (), lambda name: HeaderWatcher(name, told.append)))) == 1
+    assert len(list(find_drafts(target, (), HeaderWatcher(told.append)))) == 1
     assert any("(status 503), again in 1 s" in line for line in told)
 
 
@@ -221,7 +221,7 @@ def test_progress_is_reported_in_lines(hub: LoopbackHub, tmp_path: Path) -> None
     lines: list[str] = []
 
     pair = Pair("mine", "Mine", HubModel(TARGET), HubModel(DRAFT))
-    setup_steps(tmp_path / "pairs.toml").prepare(pair, lines.append)
+    looked_at(pair, lines.append)
 
     assert lines[0] == f"Looking at {TARGET}"
     assert any(line.startswith("The connection to ") and line.endswith(f"again in 1 s: {NAME}") for line in lines)

@@ -13,6 +13,7 @@ from app.models.catalog import Pair
 from app.models.setup_task import Stage
 from app.models.source import HubModel, LocalModel
 from app.session.state import Phase
+from app.worker import known_pairs
 from tests.capacities import in_ram, measured_at
 from tests.models.hub.faults import Stall
 from tests.models.hub.loopback import LoopbackHub
@@ -52,7 +53,7 @@ def test_models_of_other_programs_are_listed_and_opened_without_a_download(setti
     assert (card.here, card.set_up, card.pair.title) == (True, False, found.title)
     setting.set_up("mine-2")
     setting.service.load_request("mine-2")
-    assert setting.opened[-1][0].target == found.target
+    assert setting.opener.opened[-1][0].target == found.target
     assert [card.pair.target for card in setting.service.state().cards].count(found.target) == 1
 
 
@@ -94,7 +95,7 @@ def test_a_pair_can_be_opened_after_setup_and_restart(setting: Setting) -> None:
     for service in (setting.service, setting.again()):
         service.state()
         assert service.load_request("mine").title == "Big with small"
-    (pair, files), _ = setting.opened
+    (pair, files), _ = setting.opener.opened
     assert pair == MINE
     assert files.is_here
 
@@ -149,7 +150,8 @@ def test_a_demo_draft_that_cannot_be_made_is_a_warning(setting: Setting) -> None
             raise ModelLoadError("The draft cannot be written.")
         return setting.demo
 
-    setting.again(demo_file=demo_file)
+    setting.patch.setattr(known_pairs, "demo_file", demo_file)
+    setting.again()
     job = setting.set_up("demo")
 
     assert job.stage is Stage.READY
@@ -157,7 +159,7 @@ def test_a_demo_draft_that_cannot_be_made_is_a_warning(setting: Setting) -> None
     notice = "Running without this draft. The draft cannot be written."
     assert any(notice in line for line in job.prepared.check.warnings)
     setting.service.load_request("demo")
-    assert setting.opened[-1][1].target.path == setting.demo
+    assert setting.opener.opened[-1][1].target.path == setting.demo
 
 
 def test_the_default_can_be_changed(setting: Setting) -> None:
@@ -174,7 +176,7 @@ def test_the_default_can_be_changed(setting: Setting) -> None:
 def test_a_pair_opened_by_its_files_is_listed_and_can_be_reopened(setting: Setting, tmp_path: Path) -> None:
     setting.set_up("demo")
     target, draft = (LocalModel(tiny_file(tmp_path / name)) for name in ("Own-Q8_0.gguf", "own-small.gguf"))
-    setting.current = Pair("files", "Own", target, draft)
+    setting.opener.pair = Pair("files", "Own", target, draft)
     setting.refreshed()
 
     card = setting.card("own-q8-0")
@@ -187,12 +189,12 @@ def test_a_pair_opened_by_its_files_is_listed_and_can_be_reopened(setting: Setti
     assert (setting.card("demo").is_open, setting.card("own-q8-0").is_open) == (True, False)
     setting.service.load_request("own-q8-0")
     assert setting.card("own-q8-0").is_open
-    assert setting.opened[-1][1].target.path == target.path
+    assert setting.opener.opened[-1][1].target.path == target.path
 
     setting.service.make_default("own-q8-0")
     assert setting.card("own-q8-0").is_default
     assert setting.registry.read().default == "own-q8-0", "it is remembered, for the next run opens with it"
-    setting.current = None
+    setting.opener.pair = None
     assert [c.name for c in setting.again().state().cards if c.set_up] == ["own-q8-0", "demo"]
 
 
@@ -257,30 +259,27 @@ def test_the_machine_is_looked_at_beside_everything_else(setting: Setting) -> No
 def test_every_refresh_inspects_the_machine_again(setting: Setting) -> None:
     measured = [{"mine": measured_at(5.4, ratio)} for ratio in (1.5, 1.7)]
 
-    def machine() -> tuple[str, Capacity]:
-        return "An abacus", in_ram(9, measured=measured.pop(0))
-
-    setting.again(machine=machine)
+    setting.machine(lambda: in_ram(9, measured=measured.pop(0)))
     for gain in ("Here: speedup 1.5×.", "Here: speedup 1.7×."):
         setting.refreshed()
         assert setting.card("mine").gain == gain
 
 
 def test_the_machine_is_inspected_only_after_a_load_in_progress(setting: Setting) -> None:
-    phase = [Phase.LOADING]
-    setting.again(phase=lambda: phase[0]).refresh()
+    setting.session.phase = Phase.LOADING
+    setting.service.refresh()
     before = setting.service.state()
     assert (before.busy, before.machine) == (True, "")
 
-    phase[0] = Phase.READY
+    setting.session.phase = Phase.READY
     assert setting.settled().machine == "An abacus"
 
 
 def test_a_machine_that_cannot_be_read_stops_nothing(setting: Setting) -> None:
-    def broken() -> tuple[str, Capacity]:
+    def broken() -> Capacity:
         raise OSError
 
-    setting.again(machine=broken)
+    setting.machine(broken)
     state = setting.refreshed()
     assert "could not be inspected" in state.machine
     assert len(state.cards) == 3

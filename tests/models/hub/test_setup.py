@@ -18,7 +18,6 @@ from app.llama.fitting import fit_pair
 from app.models.catalog import Pair
 from app.models.hub import cache
 from app.models.hub.cache import cached_file
-from app.models.progress import DownloadWatcher
 from app.models.registry import Registry
 from app.models.resolve import resolve
 from app.models.source import HubModel, parse_source
@@ -28,7 +27,7 @@ from tests.llama.tiny_heads import write_eagle3, write_mtp, write_target
 from tests.llama.tiny_model import Size
 from tests.models.hub.faults import status
 from tests.models.hub.loopback import LoopbackHub
-from tests.models.hub.models import BOTH, DRAFT, TARGET, Patient, brought, no_demo, setup_steps, sha256, tiny
+from tests.models.hub.models import BOTH, DRAFT, TARGET, Patient, brought, install_in, looked_at, no_demo, sha256, tiny
 from tests.tandem import Tandem
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -141,16 +140,15 @@ def test_the_projector_of_a_target_comes_and_goes_with_it(hub: LoopbackHub, home
     )
     assert registry().read().pairs["text"].projector is None
     tandem("pairs", "remove", "text", "--yes")
-    steps = setup_steps(home / "data" / "pairs.toml")
-    prepared = steps.prepare(Pair("mine", "Mine", HubModel(TARGET, file="big-Q4_K_M.gguf"), None))
+    prepared = looked_at(Pair("mine", "Mine", HubModel(TARGET, file="big-Q4_K_M.gguf"), None))
     assert prepared.download_bytes == len(model["big-Q4_K_M.gguf"]) + 2000
-    steps.install(prepared, [])
+    install_in(home / "data" / "pairs.toml", prepared)
     found = registry().read().pairs["mine"]
     assert found.projector is not None
     assert found.projector.path == found.target.path.with_name("mmproj-F16.gguf")
     assert registry().read().downloaded == {found.target.path, found.projector.path}
     assert not registry().read().unused
-    assert steps.prepare(found.pair).download_bytes == 0
+    assert looked_at(found.pair).download_bytes == 0
     tandem("pairs", "remove", "mine", "--yes")
     assert not list(cache.folder().rglob("*.gguf"))
 
@@ -197,17 +195,16 @@ def test_a_full_disk_is_reported_before_the_download(
 
 def test_after_a_failed_download_the_next_setup_resumes(pair: LoopbackHub, home: Path) -> None:
     pair.faults.add(status(403), "small-Q8_0.gguf", origin="cdn", method="GET", times=None, when=_without_small_range)
-    steps = setup_steps(home / "data" / "pairs.toml")
-    prepared = steps.prepare(_pair())
+    file = home / "data" / "pairs.toml"
+    prepared = looked_at(_pair())
     with pytest.raises(AppError, match="is denied"):
-        steps.install(prepared, [])
+        install_in(file, prepared)
     pair.faults.clear()
 
-    downloads: list[DownloadWatcher] = []
-    steps.install(steps.prepare(_pair()), downloads)
+    downloads = install_in(file, looked_at(_pair()))
 
     assert [one.now.role for one in downloads] == ["draft"], "the target is here"
-    assert Registry(home / "data" / "pairs.toml").read().pairs["mine"].is_here
+    assert Registry(file).read().pairs["mine"].is_here
 
 
 def _without_small_range(request: object) -> bool:

@@ -1,7 +1,6 @@
 """Prompts sent during an answer, and answers that end while another conversation is open."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from app.worker.events import JobEnded
 from app.worker.jobs import PromptSize
 from tests.fake_engine import no_loader
 from tests.ui.driver import WIDE, Chat, Driver, kept_chat, open_chat
-from tests.ui.fakes import fake_app, tuning_of
+from tests.ui.fakes import FakeOpener, fake_app
 from tests.ui.models.fake_pairs import FakePairs
 
 
@@ -154,12 +153,12 @@ async def test_the_last_conversation_is_continued_with_the_pair_that_answered_it
         await chat.exchange("one", "first")
     asked: list[object] = []
 
-    def written_by(models: Mapping[str, object]) -> LoadRequest:
-        asked.append(models["target"])
-        return LoadRequest(no_loader, "The pair of before")
+    class Known(FakeOpener):
+        def written_by(self, models: Mapping[str, object]) -> LoadRequest:
+            asked.append(models["target"])
+            return LoadRequest(no_loader, "The pair of before")
 
-    tuning = replace(tuning_of(), written_by=written_by)
-    app, engine = fake_app(store=lambda: Store(file), continues=True, tuning=tuning)
+    app, engine = fake_app(store=lambda: Store(file), continues=True, opener=Known())
     async with app.run_test(size=(80, 24)) as pilot:
         await Driver(pilot).shows("The pair of before")
         assert engine.loads == len(asked) == 1

@@ -4,8 +4,9 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from app.compare.difference import Difference
-from app.compare.job import CompareJob, Raced
+from app.compare.job import CompareJob
 from app.compare.race import Run, RunBegan, RunEnded
+from app.compare.report import Comparison as Compared
 from app.core.errors import AppError
 from app.engine.events import Step
 from app.engine.stats import GenerationStats
@@ -36,6 +37,16 @@ def made(side: str, seconds: float, *, text: str = TEXT, tokens: int = 201, firs
         stats.draft_n, stats.draft_n_accepted, stats.verify_steps, stats.drafted_steps = 200, 156, 50, 50
     drafter = "none" if side == PLAIN else "model"
     return Run(side, (1, 2), tuple(range(tokens)), text, FinishReason.LENGTH, stats, drafter=drafter)
+
+
+Chances = tuple[float, float]
+"""Probabilities of the token without drafts and of the other one."""
+
+
+def tie(index: int, plain: str, drafted: str, alone: Chances, batched: Chances, why: str) -> Difference:
+    """A difference that rounding explains."""
+    logits = (17.25, 17.249), (17.248, 17.251)
+    return Difference(index, 11, 12, plain, drafted, 5, *logits, 0.004, True, why, alone, batched)
 
 
 class Comparison:
@@ -82,7 +93,7 @@ class Comparison:
         broken: AppError | None = None,
     ) -> None:
         whole = tuple({run.contender: run for run in runs} for runs in rounds)
-        result = Raced(whole, dict(differences or {}), stopped, broken)
+        result = Compared(whole, dict(differences or {}), stopped, broken)
         self.engine.emit(JobEnded(self.engine.job_number, result))
 
     def races(self, *rounds: Sequence[Run], differences: Mapping[str, Difference | None] | None = None) -> None:

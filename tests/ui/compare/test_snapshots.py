@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.compare.difference import Difference
-from tests.ui.compare.driver import AUTOMATIC, FIXED, FIXED_SETTINGS, PLAIN, SETTINGS, Comparison, made
+from tests.ui.compare.driver import AUTOMATIC, FIXED, FIXED_SETTINGS, PLAIN, SETTINGS, Comparison, made, tie
 from tests.ui.driver import Chat
 from tests.ui.pictures import THEMES, SnapCompare, chat_picture
 
@@ -23,21 +22,7 @@ WHY = (
     "rounding difference: the two tokens were nearly equally likely, and rounding depends on the batch size (here 5, "
     "without drafts 1)"
 )
-TIE = Difference(
-    31,
-    279,
-    904,
-    " the",
-    " any",
-    5,
-    (17.2501, 17.249),
-    (17.2482, 17.2509),
-    0.0042,
-    near_tie=True,
-    why=WHY,
-    p_alone=(0.31242, 0.31208),
-    p_batched=(0.31183, 0.31267),
-)
+TIE = tie(31, " the", " any", (0.31242, 0.31208), (0.31183, 0.31267), WHY)
 Scene = Callable[[Comparison], Awaitable[None]]
 
 

@@ -13,7 +13,7 @@ from app.ui.models.setup_screen import SetupScreen
 from tests.fake_engine import FakeEngine
 from tests.settings.in_memory import in_memory
 from tests.ui.driver import Chat, Driver
-from tests.ui.fakes import fake_app, tuning_of
+from tests.ui.fakes import FakeOpener, fake_app
 from tests.ui.models.fake_pairs import FakePairs
 
 
@@ -69,8 +69,8 @@ class Window(Driver):
 
 def setup_app(pairs: FakePairs, *, first_run: bool) -> tuple[TandemApp, FakeEngine]:
     """Return the real application over a fake engine and these pairs."""
-    tuning = tuning_of(in_memory({"draft.mode": "off"}))
-    return fake_app(tuning=tuning, pairs=pairs, title="No pair" if first_run else "A pair", first_run=first_run)
+    opener = FakeOpener(in_memory({"draft.mode": "off"}))
+    return fake_app(opener=opener, pairs=pairs, title="No pair" if first_run else "A pair", first_run=first_run)
 
 
 @asynccontextmanager

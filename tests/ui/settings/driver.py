@@ -10,11 +10,9 @@ from app.settings.file import SettingsFile
 from app.settings.layers import Layer
 from app.settings.live import LiveSettings
 from app.ui.chat.screen import ChatScreen
-from app.ui.models.state import LoadRequest, Tuning
 from app.ui.settings.screen import SettingsScreen
-from tests.fake_engine import no_loader
 from tests.ui.driver import Chat
-from tests.ui.fakes import fake_app, option_of
+from tests.ui.fakes import FakeOpener, fake_app
 
 
 @dataclass
@@ -68,13 +66,8 @@ async def open_panel(
 ) -> AsyncIterator[Panel]:
     """Run the program, with the panel open."""
     live = LiveSettings(SettingsFile(file), flags, pair, model)
-
-    def reopen() -> LoadRequest:
-        live.loading()
-        return LoadRequest(no_loader, "Again")
-
     live.loading()
-    app, engine = fake_app(tuning=Tuning(live, reopen, option_of), store=store)
+    app, engine = fake_app(opener=FakeOpener(live, "Again"), store=store)
     async with app.run_test(size=size) as pilot:
         screen = app.screen
         assert isinstance(screen, ChatScreen)

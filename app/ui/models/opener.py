@@ -1,0 +1,135 @@
+"""Opens the pair of the chat, another pair, or the changed pair of an offer, with the current settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from app.core.errors import AppError, UsageError
+from app.core.fixes import command
+from app.models.catalog import Pair
+from app.models.model_names import known_as, quantization
+from app.models.registry import ModelOnDisk, SetUp
+from app.settings.live import LiveSettings
+from app.ui.models.state import FitOption, LoadRequest
+from app.worker.known_pairs import (
+    ProcessOptions,
+    is_here,
+    of_entry,
+    of_file,
+    pair_by_name,
+    registry,
+)
+from app.worker.pair_loader import PairLoader, pair_loader
+
+if TYPE_CHECKING:
+    from app.hardware.offers import Offer
+
+
+class Opener:
+    """The pair of the chat and its settings; every request to load comes from here.
+
+    Attributes:
+        live: The settings.
+
+    Args:
+        is_asked_for: The user asked for the first pair; otherwise it is a placeholder.
+        is_fixed: The command line names the first pair, so conversations do not change it.
+    """
+
+    def __init__(
+        self,
+        live: LiveSettings,
+        pair: Pair,
+        files: SetUp | None,
+        process: ProcessOptions,
+        *,
+        is_asked_for: bool = True,
+        is_fixed: bool = False,
+    ) -> None:
+        self.live = live
+        self.process = process
+        self._pair = pair
+        self._files = files
+        self._is_asked_for = is_asked_for
+        self._is_fixed = is_fixed
+
+    @property
+    def current(self) -> Pair | None:
+        """Return the requested pair, if any."""
+        return self._pair if self._is_asked_for else None
+
+    def open(self, pair: Pair, files: SetUp | None) -> LoadRequest:
+        """Switch to another pair; keep the current pair if the settings contradict the new one."""
+        before = self._pair, self._files, self.live.pair, self.live.model
+        self._pair, self._files = pair, files
+        try:
+            self.live.switch_pair(of_entry(pair), of_file(pair, files))
+            request = self.again()
+        except UsageError:
+            self._pair, self._files = before[:2]
+            self.live.switch_pair(*before[2:])
+            raise
+        self._is_asked_for = True
+        return request
+
+    def again(self) -> LoadRequest:
+        """Load the same pair again with the current settings. Raises UsageError."""
+        loader = pair_loader(self.live.resolved(), self._pair, self._files, self.process)
+        self.live.loading()
+        return LoadRequest(loader, loader.pair.title)
+
+    def written_by(self, models: Mapping[str, object]) -> LoadRequest | None:
+        """Open the pair whose models have these names, by role.
+
+        None if its target is open, if no pair matches, or if the pair of the chat is fixed or a placeholder.
+        """
+        if self._is_fixed or not self._is_asked_for:
+            return None
+        if self._files is not None and _model_name(self._files.target) == models.get("target"):
+            return None
+        known = [each for each in registry().read().pairs.values() if each.is_here]
+        named = [each for each in known if _model_name(each.target) == models.get("target")]
+        drafted = [each for each in named if each.draft and _model_name(each.draft) == models.get("draft")]
+        with suppress(UsageError):
+            for found in (drafted or named)[:1]:
+                return self.open(found.pair, found)
+        return None
+
+    def with_offer(self, offer: Offer) -> PairLoader:
+        """Return a loader for the pair of an offer with its settings."""
+        pair, files = self._pair_of(offer)
+        model = self.live.model if pair is self._pair else of_file(pair, files)
+        settings = self.live.given(offer.settings, of_entry(pair), model)
+        return pair_loader(settings, pair, files, self.process)
+
+    def take(self, offer: Offer) -> LoadRequest:
+        """Apply the settings of an offer to every later pair, and open its pair."""
+        self.with_offer(offer)
+        pair, files = self._pair_of(offer)
+        self.live.give(offer.settings)
+        return self.open(pair, files)
+
+    def _pair_of(self, offer: Offer) -> tuple[Pair, SetUp | None]:
+        return pair_by_name(offer.pair) if offer.pair is not None else (self._pair, self._files)
+
+    def option(self, offer: Offer) -> FitOption:
+        """Return an offer as an option of the chat."""
+        try:
+            loader = self.with_offer(offer) if offer.settings or offer.pair is not None else None
+        except AppError:
+            # The files of the pair may be gone.
+            loader = None
+        if loader is None:
+            return FitOption(offer)
+        if loader.files is None and not all(map(is_here, loader.pair.sources)):
+            models = zip(("--target", "--draft"), map(str, loader.pair.sources), strict=False)
+            words = [offer.pair] if offer.pair is not None else [word for words in models for word in words]
+            return FitOption(offer, command=command(["tandem", "setup", *words]))
+        return FitOption(offer, lambda: self.take(offer))
+
+
+def _model_name(model: ModelOnDisk) -> str:
+    """Return the name of a model in stored answers, unless its header names it differently."""
+    return f"{known_as(model.path.name, '')} {quantization(model.path.name)}"
