@@ -62,14 +62,13 @@ _EDIT_HELP = {
 
 
 _NUMBER_MEANINGS = (
-    ("speed", "Tokens per second; in the panel, over the last 2 s"),
-    ("average", "Tokens per second of the whole answer"),
+    ("speed", "Tokens per second of the whole answer"),
     ("speedup", "Speed compared with no draft"),
     ("(estimate)", "The speed with no draft was not measured here"),
     ("no draft", "Nothing was drafted; the number is the speed then"),
     ("paused", "Drafts would be slower now; Tandem tries again"),
     ("78% accepted, 2 of 3", "Drafted tokens that the target accepted"),
-    ("recent", "Acceptance over the last 2 s"),
+    ("recent", "The number above it, over the last 2 s"),
     ("step", "The target verifies all tokens of a draft at once"),
     ("tokens/step", "Accepted tokens per step, plus one of the target"),
     ("step 30 of 30", "Number of the explained step, and of all steps"),

@@ -13,7 +13,7 @@ from textual.reactive import reactive
 from app.conversations.tree import Node
 from app.core.printable import printable
 from app.core.units import gigabytes, memory_size
-from app.engine.drafting_report import BRIEF, NO_DRAFT, PAUSED, acceptance, drafting_now, rate_number
+from app.engine.drafting_report import BRIEF, NO_DRAFT, NO_SPEEDUP, PAUSED, acceptance, drafting_now, rate_number
 from app.engine.sources import Source
 from app.engine.stats import GenerationStats
 from app.models.pair_info import PairInfo
@@ -141,22 +141,16 @@ def _answer(
 
 
 def _speed(numbers: GenerationStats, shown: Readouts, width: int) -> Lines:
-    now = shown.recent.speed if shown.live else None
-    value = _rate(now if now is not None else numbers.tokens_per_second)
+    value = _rate(numbers.tokens_per_second)
     bars = shown.recent.bars(width - _LABEL_CELLS - value.cell_length - 1)
     yield True, _row("speed", Content.assemble(value, f" {bars}" if bars else ""))
-    yield False, _row("average", _rate(numbers.tokens_per_second))
-    yield (
-        False,
-        _row("tokens", Content(f"{f'{numbers.predicted_n:,.0f}' if numbers.predicted_n else NONE:>{_VALUE_CELLS}}")),
-    )
+    yield False, _row("recent", _rate(shown.recent.speed if shown.live else None))
+    yield False, _row("tokens", _number(f"{numbers.predicted_n:,.0f}" if numbers.predicted_n else None))
     yield False, _row("no draft", _rate(numbers.undrafted_speed, "$target"))
     gain = numbers.speedup
-    value = Content.styled(
-        f"{NONE if gain is None else str(gain):>{_VALUE_CELLS}}",
-        "bold" if gain is not None and gain.measured else "$quiet",
-    )
-    yield True, value if gain is not None and gain.is_none else _row("speedup", value)
+    text = None if gain is None else str(gain).replace(NO_SPEEDUP, "none")
+    is_measured = gain is not None and gain.measured
+    yield True, _row("speedup", _number(text, style="bold" if is_measured else "$quiet"))
 
 
 def _drafts(numbers: GenerationStats, shown: Readouts, width: int) -> Lines:
@@ -165,11 +159,8 @@ def _drafts(numbers: GenerationStats, shown: Readouts, width: int) -> Lines:
     yield True, _share_row("acceptance", text, share, width)
     recent = shown.recent.acceptance if shown.live else None
     yield False, _share_row("recent", percent(recent) if recent is not None else NONE, recent, width)
-    yield True, _row("tokens/step", Content(f"{_decimal(numbers.per_step):>{_VALUE_CELLS}}"))
-    yield (
-        False,
-        _row("draft length", Content.styled(f"{_decimal(numbers.draft_length):>{_VALUE_CELLS}} tokens", "$draft")),
-    )
+    yield True, _row("tokens/step", _number(_decimal(numbers.per_step)))
+    yield False, _row("draft length", _number(_decimal(numbers.draft_length), "tokens", "$draft"))
     share, sources = numbers.model_share, [f"{NONE:>{_VALUE_CELLS}}", ""]
     if share is not None:
         sources = [numbers.drafted_by, ""]
@@ -180,20 +171,17 @@ def _drafts(numbers: GenerationStats, shown: Readouts, width: int) -> Lines:
 
 
 def _context(shown: Readouts, width: int) -> Lines:
-    yield (
-        True,
-        _row(
-            "context", Content(f"{shown.used_tokens:>{_VALUE_CELLS}} / {tokens(shown.n_ctx) if shown.n_ctx else NONE}")
-        ),
-    )
-    yield False, _row("", _gauge((shown.used or 0) / (shown.n_ctx or 1), width - _LABEL_CELLS, "$quiet"))
+    most = f"/ {tokens(shown.n_ctx)}" if shown.n_ctx else ""
+    share = (shown.used or 0) / shown.n_ctx if shown.n_ctx else 0
+    yield True, _row("context", _number(shown.used_tokens, most))
+    yield False, _row("", _gauge(share, width - _LABEL_CELLS, "$quiet"))
 
 
 def _prompt(numbers: GenerationStats) -> Lines:
     first_s, speed = (numbers.first_token_ms or 0) / 1e3, numbers.reading_per_second
-    text = f"{first_s:.{2 if first_s < 10 else 1}f}" if first_s else NONE
-    yield True, _row("first token", Content(f"{text:>{_VALUE_CELLS}} s"))
-    yield False, _row("prefill", Content(f"{f'{speed:,.0f}' if speed else NONE:>{_VALUE_CELLS}} tok/s"))
+    text = f"{first_s:.{2 if first_s < 10 else 1}f}" if first_s else None
+    yield True, _row("first token", _number(text, "s"))
+    yield False, _row("prefill", _number(f"{speed:,.0f}" if speed else None, "tok/s"))
 
 
 def _models(pair: PairInfo) -> Iterator[Content]:
@@ -209,11 +197,17 @@ def _models(pair: PairInfo) -> Iterator[Content]:
 
 
 def _rate(speed: float | None, style: str = "") -> Content:
-    return Content.styled(f"{rate_number(speed) if speed is not None else NONE:>{_VALUE_CELLS}} tok/s", style)
+    return _number(rate_number(speed) if speed is not None else None, "tok/s", style)
 
 
-def _decimal(number: float | None) -> str:
-    return f"{number:.1f}" if number is not None else NONE
+def _number(text: str | None, unit: str = "", style: str = "") -> Content:
+    """Return a number with its unit, or a dash for no number."""
+    shown = f"{NONE:>{_VALUE_CELLS}}" if text is None else f"{text:>{_VALUE_CELLS}} {unit}".rstrip()
+    return Content.styled(shown, style)
+
+
+def _decimal(number: float | None) -> str | None:
+    return f"{number:.1f}" if number is not None else None
 
 
 def _partial(share: float) -> str:
