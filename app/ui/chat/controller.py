@@ -185,6 +185,7 @@ class ChatController:
                 self.commands.perform(message, requested)
 
     async def _delete(self, node: Node) -> None:
+        self.reader.refuse_if_reading()
         before = self.session.conversation.tree
         self.session.delete(node.id)
         await self._choose(before.path.index(node))
@@ -243,6 +244,7 @@ class ChatController:
         self._regenerate(None)
 
     def _regenerate(self, prompt: int | None) -> None:
+        self.reader.refuse_if_reading()
         self.session.regenerate(prompt)
         self._leave_line()
 
@@ -254,6 +256,7 @@ class ChatController:
         if message is None or not message.can_go_on:
             has_text = isinstance(message, AnswerMessage) and message.text.strip()
             raise AppError("The last answer is complete." if has_text else "There is no answer to continue.")
+        self.reader.refuse_if_reading()
         self.session.resume(self.session.node(message.id).id)
         self._leave_line()
 
@@ -275,6 +278,7 @@ class ChatController:
                 self.view.messages.choose(shown, focus=has_focus)
 
     async def _show_branch(self, message: int) -> None:
+        self.reader.refuse_if_reading()
         self.input_mode.leave()
         self.session.switch(message)
         await self.renderer.render()

@@ -91,7 +91,8 @@ class MessageReader:
             # Text and pictures are read to their end.
             raise Interrupted
         if not as_text and (names := without_file(message)):
-            raise AppError(f"No file matches {', '.join(names)}.", "Press the key again to send it as text.")
+            sends = key("prompt.send", "enter")
+            raise AppError(f"No file matches {', '.join(names)}.", f"Press {sends} again to send it as text.")
         for picture in pictures:
             session.library.add_picture(picture)
         return message

@@ -272,7 +272,8 @@ class ChatScreen(BaseScreen[None]):
     def active_bindings(self) -> dict[str, ActiveBinding]:
         active, is_unloaded = super().active_bindings, self.session.phase is Phase.UNLOADED
         of_widgets = [one.binding.id or "" for one in active.values() if one.binding.id not in BY_ID]
-        first = ("prompt.dismiss", *(("chat.leave_task", "chat.pairs", "chat.settings") if is_unloaded else ()))
+        needed = ("chat.pairs", "chat.settings") if is_unloaded else ("chat.take_back", "chat.stop")
+        first: tuple[str, ...] = ("prompt.dismiss", "chat.leave_task", *needed)
         cannot_draft = is_unloaded or not self.session.drafting.is_available
         idle = {
             "chat.stop": not (self.session.is_answering or self.controller.reader.is_reading),

@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 from textual import on
 from textual.app import App, ComposeResult
 from textual.binding import ActiveBinding, BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import Input, Static
+from textual.widgets import Input
 
 from app.engine.drafting_report import capitalized
 from app.settings.table import SETTINGS
@@ -24,7 +24,7 @@ from app.ui.key_names import bind
 from app.ui.text import MARK, cell
 from app.ui.widgets.choice_list import ChoiceList
 from app.ui.widgets.hint import Hint
-from app.ui.widgets.inputs import FilterInput
+from app.ui.widgets.inputs import FilterInput, SearchLine
 
 _NAME_CELLS, _MIN_HELP_CELLS = 16, 12
 """Widths of a name, and of the narrowest description."""
@@ -104,19 +104,13 @@ class Palette(ModalScreen[Entry | None], BaseScreen[Entry | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical():
-            with Horizontal():
-                yield Static(MARK, classes="mark")
-                yield PaletteInput(self._placeholder)
+            yield SearchLine(PaletteInput(self._placeholder))
             yield self.listed
 
     def on_resize(self) -> None:
         # The class follows after this event.
         is_low = self.size.height < self.VERTICAL_BREAKPOINTS[1][0]
         self.listed.styles.max_height = max(1, self.size.height - (_OTHER_ROWS_LOW_TERMINAL if is_low else _OTHER_ROWS))
-
-    def on_mount(self) -> None:
-        # The list has no size before it is laid out.
-        self.call_after_refresh(self.listed.choose, self._first)
 
     @on(Input.Changed)
     def _search(self, event: Input.Changed) -> None:
@@ -157,8 +151,7 @@ def entries(screen: BaseScreen[Any]) -> Iterator[Entry]:
         if identity not in ids and one.binding.tooltip:
             run = partial(screen.app.run_action, one.binding.action, one.node)
             yield Entry(one.binding.description, run, one.binding.tooltip, keys=screen.app.get_key_display(one.binding))
-    # Actions without effect do not come first.
-    for action in sorted(known, key=lambda action: action.id == "chat.stop" and action.id not in active):
+    for action in known:
         if not action.help or action.id == "app.commands":
             continue
         opener = _OPENER_BY_PREFIX.get(action.id.partition(".")[0])

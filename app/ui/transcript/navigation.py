@@ -92,8 +92,9 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
         if self._match is not None:
             above, below = key("match.above", "enter"), key("match.below", "down")
             return f"{above}: match above, {below}: match below; {leaves}"
-        marked = isinstance(chosen, AnswerMessage) and chosen.marked_code
-        return f"keys act on {f'code block {marked}' if marked else 'the chosen message'}; {leaves}" if chosen else ""
+        if isinstance(chosen, AnswerMessage) and chosen.marked_code:
+            return f"{key('message.copy', 'f8')} copies code block {chosen.marked_code}; {leaves}"
+        return f"keys act on the chosen message; {leaves}" if chosen is not None else ""
 
     def _move(self) -> bool:
         is_new = super()._move()

@@ -89,7 +89,7 @@ async def test_the_prompt_line_says_what_keys_act_on(file: Path) -> None:
         await chat.pilot.press("ctrl+up")
         await chat.until(lambda: prompt_line() == "┃ keys act on the chosen message; esc or typing returns here")
         await chat.pilot.press("tab")
-        await chat.until(lambda: prompt_line() == "┃ keys act on code block 1; esc or typing returns here")
+        await chat.until(lambda: prompt_line() == "┃ f8 copies code block 1; esc or typing returns here")
         await chat.pilot.press("escape")
         await chat.until(lambda: prompt_line() == f"{MARK} unsent")
         await chat.pilot.press("ctrl+up", "backspace")
@@ -337,7 +337,7 @@ async def test_escape_stops_the_reading_of_a_file_and_the_prompt_comes_back(
         assert chat.screen.controller.input_mode.is_active is edits
 
 
-async def test_no_other_edit_begins_while_the_files_of_an_edited_prompt_are_read(
+async def test_nothing_else_happens_to_a_prompt_while_the_files_of_its_edit_are_read(
     file: Path, released: threading.Event
 ) -> None:
     async with kept_chat(file) as chat:
@@ -345,11 +345,13 @@ async def test_no_other_edit_begins_while_the_files_of_an_edited_prompt_are_read
         await chat.press("ctrl+e", shows="Editing the prompt")
         await chat.type(" @report.pdf")
         await chat.press("enter", shows="reading report.pdf")
-        for action in ("edit_last", "rename", "system", "find"):
+        for action in ("edit_last", "rename", "system", "find", "again"):
             chat.screen.view.hint.forget()
             chat.screen.action_do(action)
             await chat.shows("are being read; esc stops it.")
             assert chat.prompt == ""
+        await chat.press("ctrl+up", "delete", shows="are being read; esc stops it.")
+        await chat.pilot.press("down", "down")
         await chat.press("escape", shows="Reading was stopped; the prompt was not sent.")
         assert chat.prompt == "one @report.pdf"
         assert chat.screen.controller.input_mode.is_active

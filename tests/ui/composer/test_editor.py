@@ -66,7 +66,7 @@ async def test_a_path_without_a_file_is_not_sent(folder: Path) -> None:
 
 async def test_a_name_that_no_file_has_is_sent_as_text_the_second_time(folder: Path) -> None:
     async with open_chat() as chat:
-        await chat.enter("see @notes.md and @nomatch, me@x.org", "No file matches @nomatch. Press the key again")
+        await chat.enter("see @notes.md and @nomatch, me@x.org", "No file matches @nomatch. Press enter again")
         assert not chat.engine.requests
         await chat.pilot.press("enter")
         await chat.until(lambda: len(chat.engine.requests) == 1)
