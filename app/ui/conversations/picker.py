@@ -9,10 +9,10 @@ from typing import ClassVar
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Vertical
 from textual.getters import query_one
 from textual.message import Message
-from textual.widgets import Input, Static
+from textual.widgets import Input
 
 from app.core.printable import printable
 from app.session.library import Library
@@ -21,9 +21,8 @@ from app.ui.base_screen import SubScreen
 from app.ui.conversations.list import ConversationList, ConversationRow
 from app.ui.key_names import bind
 from app.ui.keys import active_key
-from app.ui.text import MARK
 from app.ui.widgets.hint import Hint
-from app.ui.widgets.inputs import FilterInput, QuietInput, SearchInput
+from app.ui.widgets.inputs import FilterInput, QuietInput, SearchInput, SearchLine
 
 _MAX_LISTED = 1000
 """Number of listed conversations; the search finds the others."""
@@ -80,9 +79,7 @@ class ConversationPicker(Vertical):
         self._renamed: int | None = None
 
     def compose(self) -> ComposeResult:
-        with Horizontal(classes="searching"):
-            yield Static(MARK, classes="mark")
-            yield SearchInput(self._placeholder)
+        yield SearchLine(SearchInput(self._placeholder))
         yield TitleInput("empty: from the first prompt")
         yield ConversationList(select_at_once=self._select_at_once)
 

@@ -8,7 +8,6 @@ from typing import ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import ActiveBinding, Binding, BindingType
-from textual.containers import Horizontal
 from textual.content import Content
 from textual.getters import query_one
 from textual.widgets import Input, Static
@@ -25,8 +24,8 @@ from app.ui.models.downloads import UPDATE_S, DownloadBars
 from app.ui.models.pair_list import PairList, question_before_setup
 from app.ui.models.service import PairService
 from app.ui.models.state import LoadRequest, PairCard, PairsState
-from app.ui.text import MARK, side_by_side
-from app.ui.widgets.inputs import FilterInput, PairFilter
+from app.ui.text import side_by_side
+from app.ui.widgets.inputs import FilterInput, PairFilter, SearchLine
 
 EXPLANATION = "A big model answers; a small draft model makes it faster."
 _FACT_SEPARATOR = " · "
@@ -70,9 +69,7 @@ class SetupScreen(SubScreen[LoadRequest | None]):
 
     def compose_body(self) -> ComposeResult:
         yield Static(id="machine")
-        with Horizontal(id="search"):
-            yield Static(MARK, classes="mark")
-            yield PairFilter("type to filter")
+        yield SearchLine(PairFilter("type to filter"))
         yield PairList()
         yield DownloadBars()
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Vertical
 from textual.content import Content
 from textual.getters import query_one
 from textual.widgets import Input, Static
@@ -23,8 +23,7 @@ from app.ui.base_screen import SubScreen
 from app.ui.key_names import key
 from app.ui.settings.edits import PRESET, SettingEdits, next_value
 from app.ui.settings.setting_list import RELOAD, SettingList
-from app.ui.text import MARK
-from app.ui.widgets.inputs import FilterInput, TextEditor
+from app.ui.widgets.inputs import FilterInput, SearchLine, TextEditor
 
 
 class SettingFilter(FilterInput):
@@ -132,10 +131,7 @@ class SettingsScreen(SubScreen[bool]):
         self._asks_to_reload = False
 
     def compose_body(self) -> ComposeResult:
-        with Horizontal(id="search"):
-            yield Static(MARK, classes="mark")
-            yield SettingFilter("type to filter")
-            yield Static(id="scope")
+        yield SearchLine(SettingFilter("type to filter"), Static(id="scope"))
         yield self.settings
         yield self._editor_pane
         yield Static(id="legend")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,6 +11,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.getters import query_one
+from textual.widgets import Input
 
 from app.core.errors import AppError
 from app.core.paths import mcp_file
@@ -24,7 +25,7 @@ from app.ui.base_screen import SubScreen
 from app.ui.key_names import for_chat, key
 from app.ui.text import MARK, cell
 from app.ui.widgets.choice_list import ChoiceList
-from app.ui.widgets.inputs import FilterInput
+from app.ui.widgets.inputs import FilterInput, SearchLine
 from app.worker.events import ToolsListed, tool_key
 
 _NAME_CELLS, _STATE_CELLS = 20, 28
@@ -109,6 +110,7 @@ class ToolsScreen(SubScreen[None]):
     SHOWN_FIRST = ("tools.toggle", "tools.everywhere", "tools.ask_again", "tools.start", "tools.leave")
 
     servers = query_one(ServerList)
+    filter_input = query_one(ToolsInput)
 
     def __init__(self, tools: ToolUse, live: LiveSettings, on_change: Callable[[], object]) -> None:
         super().__init__()
@@ -116,7 +118,7 @@ class ToolsScreen(SubScreen[None]):
         self._servers: Sequence[McpServer] = ()
 
     def compose_body(self) -> ComposeResult:
-        yield ToolsInput("")
+        yield SearchLine(ToolsInput("type to filter"))
         yield ServerList(select_at_once=True)
 
     def on_mount(self) -> None:
@@ -132,21 +134,35 @@ class ToolsScreen(SubScreen[None]):
         here, everywhere = self._on(here=True), self._on(here=False)
         faults = {s.name: ToolsListed(s.name, error=AppError(s.fault)) for s in servers if s.fault}
         listed, allowed = faults | self._tools.listed, self._tools.permissions.of_server
+        typed = self.filter_input.value.strip().lower()
         rows = [
             ServerRow(s, s.name in here, s.name in everywhere, listed.get(s.name), tuple(allowed(s.name).items()))
             for s in servers
+            if typed in s.name.lower()
         ]
         if rows != self.servers.rows or not rows:
-            empty = (
-                problem or f"There are no MCP servers. Add them to {mcp_file()}, as for Claude Desktop or LM Studio."
-            )
-            self.servers.show_rows(rows, self.servers.index, empty)
-            self.refresh_bindings()
+            none = f"There are no MCP servers. Add them to {mcp_file()}, as for Claude Desktop or LM Studio."
+            self.servers.show_rows(rows, self.servers.index, problem or ("Nothing found." if servers else none))
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer to ask again only if a tool of the chosen server is allowed."""
-        row = self.servers.row if action == "ask_again" and self.is_mounted else None
-        return action != "ask_again" or (row is not None and bool(row.allowed))
+    @on(Input.Changed)
+    def _filter(self) -> None:
+        self._show()
+
+    @on(ServerList.Changed)
+    def _on_changed(self) -> None:
+        self.refresh_bindings()
+
+    @property
+    def idle_keys(self) -> Collection[str]:
+        row = self.servers.row
+        has_allowed = row is not None and bool(row.allowed)
+        idle = {
+            "tools.toggle": row is None,
+            "tools.everywhere": row is None,
+            "tools.ask_again": not has_allowed,
+            "tools.start": not self._servers,
+        }
+        return {identity for identity, is_idle in idle.items() if is_idle}
 
     def _on(self, *, here: bool) -> tuple[str, ...]:
         names = self._live.resolved(None if here else {})[SETTING]

@@ -165,4 +165,5 @@ class ChoiceList(ScrollView, Generic[RowT], can_focus=False):
             if end - top > self._height:
                 top += len(self.above(self.index))
             y = min(top, max(self.scroll_offset.y, end - self._height))
-            self.scroll_to(y=y, animate=False, immediate=True)
+            # Before the first layout there is no scrollbar yet.
+            self.scroll_to(y=y, animate=False, immediate=True, force=True)

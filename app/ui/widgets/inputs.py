@@ -11,11 +11,14 @@ from typing import ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
 from textual.message import Message
 from textual.suggester import Suggester
-from textual.widgets import Input, TextArea
+from textual.widget import Widget
+from textual.widgets import Input, Static, TextArea
 
 from app.core.printable import printable
+from app.ui.text import MARK
 
 _INVISIBLE_CATEGORIES = ("Zs", "Cf")
 """Unicode categories of spaces of any width, and of joiners."""
@@ -117,6 +120,20 @@ class FilterInput(QuietInput):
 
     def action_forward(self, key: str) -> None:
         self.post_message(self.Pressed(key))
+
+
+class SearchLine(Horizontal):
+    """The line above a list: a mark, the input that filters the list, and what stands on its right."""
+
+    SCOPED_CSS = False
+    DEFAULT_CSS = """
+    SearchLine { height: 1; padding-left: 1; margin-bottom: 1; }
+    SearchLine > .mark { width: 2; color: $quiet; }
+    .-low SearchLine, .-short SearchLine { margin-bottom: 0; }
+    """
+
+    def __init__(self, *widgets: Widget) -> None:
+        super().__init__(Static(MARK, classes="mark"), *widgets)
 
 
 class SourceInput(FilterInput):

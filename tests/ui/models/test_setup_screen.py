@@ -10,6 +10,7 @@ from app.models.progress import DownloadProgress, FileProgress
 from app.models.setup_task import SetupProgress, Stage
 from app.session.state import Phase
 from app.ui.models.state import PairCard
+from app.ui.text import MARK
 from tests.ui.models.driver import open_setup
 from tests.ui.models.fake_pairs import (
     BEGUN,
@@ -52,6 +53,14 @@ async def test_the_first_run_shows_the_machine_and_the_pairs_and_loads_nothing()
 async def test_the_smallest_window_has_a_line_for_the_chosen_pair() -> None:
     async with open_setup(size=(20, 6)) as window:
         await window.until(lambda: window.rows[1][3:].startswith("coder-32b"))
+
+
+async def test_the_open_pair_is_in_view_however_far_down_it_stands() -> None:
+    others = [replace(SMALL, pair=replace(SMALL.pair, name=f"pair-{n}")) for n in range(20)]
+    pairs = FakePairs(*others, replace(DEMO, set_up=True, is_open=True))
+    async with open_setup(pairs, first_run=False, size=(80, 24)) as window:
+        await window.stands_still()
+        assert f"{MARK} demo" in window.text
 
 
 async def test_the_first_download_shows_its_progress_and_opens() -> None:

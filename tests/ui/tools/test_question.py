@@ -154,6 +154,8 @@ async def test_the_screen_of_tools() -> None:
         assert chat.screen.session.settings["answer.tools"] == ("web",)
         # Other conversations have both.
         assert live.resolved({})["answer.tools"] == ("files", "web")
+        await chat.press("f", "i")
+        assert [row.split()[1] for row in chat.rows if "in this conversation" in row] == ["files"]
         await chat.press("escape")
         await chat.in_front()
 
@@ -185,6 +187,8 @@ async def test_no_servers() -> None:
     tools_without = ToolUse(FakeToolHost(), lambda: (), Permissions())
     async with open_chat(tools=tools_without) as chat:
         await chat.enter("/tools", "There are no MCP servers.")
+        await chat.until(lambda: "enter on/off" not in chat.rows[-1])
+        assert not {"ctrl+a", "ctrl+r"} & set(chat.rows[-1].split())
     assert tools.question is None
 
 
