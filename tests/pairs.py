@@ -99,7 +99,7 @@ class FakePair(_Base):
         self._model = target
         self.model, self.prompts = Letters(), LetterPrompts()
         self.drafter = None
-        self.index = NgramIndex()
+        self.ngrams = NgramIndex()
         self.prompt_cache = PromptCache()
         if draft is not None:
             self.drafter = ModelDrafter(TokenCache(draft), N_VOCAB, self.model.is_end)

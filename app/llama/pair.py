@@ -73,7 +73,7 @@ class NativePair:
         model: The target's weights and vocabulary.
         prompts: Renders conversations for the target.
         draft: The slot of the draft, which may be empty.
-        index: Index of the conversation for n-gram drafting; the next turn adds only new tokens.
+        ngrams: Index of the conversation for n-gram drafting; the next turn adds only new tokens.
         memory: Learned statistics of the pair, once it was measured.
 
     Raises:
@@ -91,7 +91,7 @@ class NativePair:
         others: Callable[[], float] | None = None,
     ) -> None:
         self.notices: list[str] = list(params.notices)
-        self.index = NgramIndex()
+        self.ngrams = NgramIndex()
         minutes = params.settings.number("model.unload_after")
         self.idle_s = None if minutes is None else minutes * 60.0
         self.save_error: OSError | None = None

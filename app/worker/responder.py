@@ -229,9 +229,9 @@ def _strategy(pair: LoadedPair, request: AnswerRequest, clock: Clock) -> Strateg
     if isinstance(drafting, AutoDraft) and sources and pair.memory is not None:
         chain: list[DraftSource] = [drafter] if drafter is not None else []
         if Source.NGRAM in sources:
-            pair.index.require(drafting.min_match)
-            pair.index.set_other_texts(_tokens_of(pair, request.beside))
-            chain.append(pair.index)
+            pair.ngrams.require(drafting.min_match)
+            pair.ngrams.set_other_texts(_tokens_of(pair, request.beside))
+            chain.append(pair.ngrams)
         return AutomaticDrafting(pair.memory, chain, clock)
     if isinstance(drafting, DraftParams) and drafter is not None:
         # Automatic drafting does not learn from fixed drafts.
