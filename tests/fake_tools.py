@@ -45,6 +45,11 @@ class FakeToolHost(ToolServers):
         """End nothing."""
 
 
+def no_tools(_: object = None) -> ToolUse:
+    """Return the tools of a chat without servers."""
+    return ToolUse(FakeToolHost(), tuple, Permissions())
+
+
 def tool_use(file: Path | None = None, *servers: McpServer) -> tuple[ToolUse, FakeToolHost]:
     """Return tools with the server of files, or with others."""
     host = FakeToolHost()

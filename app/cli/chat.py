@@ -82,11 +82,11 @@ def chat(*, continues: bool = False, **given: Any) -> int:
         first.title,
         opener,
         pairs,
+        tools,
         first_run=first_run,
         store=store,
         serve=server.toggle,
         continues=continues,
-        tools=tools,
     )
     install_driver()
     try:

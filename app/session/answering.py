@@ -118,7 +118,7 @@ class Answering:
         engine: Engine,
         active: ActiveConversations,
         settings: Callable[[Conversation], Resolved],
-        tools: ToolUse | None,
+        tools: ToolUse,
     ) -> None:
         self._engine = engine
         self._tools = tools
@@ -171,7 +171,7 @@ class Answering:
         )
         if self.can_compact:
             request = replace(request, n_room=request.max_tokens or _ANSWER_TOKENS)
-        request = self._tools.completed(request) if self._tools is not None else request
+        request = self._tools.completed(request)
         self.can_switch = request.drafting is not None
         self.number = self._engine.answer(request)
 
@@ -269,7 +269,7 @@ class Answering:
         self.count_job = self._engine.run(Query(partial(prompt_size, request), loads=False))
 
     def _with_tools(self, request: AnswerRequest) -> AnswerRequest:
-        return replace(request, tools=self._tools.offered) if self._tools is not None else request
+        return replace(request, tools=self._tools.offered)
 
     def begin_measuring(self) -> None:
         """Let the engine measure the pair until a prompt comes, if automatic drafting needs that."""

@@ -85,7 +85,7 @@ class ChatEvents(ChatFacts):
             case Finished() | Failed() if self.answering.n_kept is not None:
                 self.answering.go_on(event.text if isinstance(event, Finished) else "")
                 self._what |= Change.COMPACTED
-            case ToolsListed() if self.tools is not None:
+            case ToolsListed():
                 is_ready = self.tools.take_list(event)
                 if event.error is not None:
                     self.library.say(self.tools.failures_with(event.server))
@@ -105,7 +105,7 @@ class ChatEvents(ChatFacts):
 
     def _finished(self, event: Finished) -> None:
         conversation = self._active.answered
-        if self.tools is not None and self.tools.asks_again(event):
+        if self.tools.asks_again(event):
             conversation.discard()
             self._what |= Change.CALLS
             self._answer_results(conversation)
@@ -117,7 +117,7 @@ class ChatEvents(ChatFacts):
                 self.answering.start(conversation, conversation.resume(conversation.tree.nodes[running]))
                 return
         answer = conversation.tree.nodes.get(running or 0)
-        if answer is not None and answer.calls and self.tools is not None and self.pair is not None:
+        if answer is not None and answer.calls and self.pair is not None:
             self.tools.begin(answer.calls, event.stats, self.pair.n_ctx)
             self._run_calls()
         else:
@@ -137,7 +137,7 @@ class ChatEvents(ChatFacts):
         self._what |= Change.ASKED if conversation is self.conversation else Change.NOTHING
         try:
             names = self._settings_of(conversation).names_or_all("answer.tools")
-            waits = self.tools is not None and self.tools.connect(names)
+            waits = self.tools.connect(names)
         except AppError as error:
             self.library.say(f"{error.sentences} This answer has no tools.")
             waits = False
@@ -148,16 +148,13 @@ class ChatEvents(ChatFacts):
         conversation = self._active.answered
         if conversation.running is not None:
             self.answering.start(conversation, self._prefill)
-        elif self.tools is not None and self.pair is not None:
+        elif self.pair is not None:
             self.tools.begin(conversation.tree.open_calls or (), None, self.pair.n_ctx)
             self._run_calls()
-        else:
-            self._answer_results(conversation)
 
     def _run_calls(self, result: ToolReturned | None = None) -> None:
         """Store a call's result, if given, and run the next allowed calls; then let the model continue."""
         conversation, tools = self._active.answered, self.tools
-        assert tools is not None
         try:
             if result is not None and not tools.take_result(result, conversation):
                 return
@@ -189,7 +186,7 @@ class ChatEvents(ChatFacts):
     def _stop_running(self) -> bool:
         if self.phase is not Phase.ANSWERING:
             return False
-        outcome = self.tools.stop(self._active.answered) if self.tools is not None else None
+        outcome = self.tools.stop(self._active.answered)
         if outcome is not None:
             self._end(outcome)
         else:

@@ -101,6 +101,7 @@ class ChatFacts:
 
     Args:
         title: Name of the pair, shown until it is loaded.
+        tools: The tools that the model may call.
         open_store: Opens the conversations; None keeps them in memory only.
         is_loading: Whether the engine is loading a pair.
 
@@ -113,10 +114,10 @@ class ChatFacts:
         engine: Engine,
         title: str,
         live: LiveSettings,
+        tools: ToolUse,
         open_store: StoreOpener | None = None,
         *,
         is_loading: bool = True,
-        tools: ToolUse | None = None,
     ) -> None:
         self.engine = engine
         self.library = Library(open_store)
@@ -176,17 +177,17 @@ class ChatFacts:
     @property
     def question(self) -> Question | None:
         """Return what the user must answer before the open conversation continues, if anything."""
-        return self.tools.question if self.tools is not None and self.is_answering else None
+        return self.tools.question if self.is_answering else None
 
     @property
     def tool_offer(self) -> str:
         """Return how many tools the last prompt offered the model, except those of servers that are now off."""
-        return self.tools.offer(self.settings.names_or_all("answer.tools")) if self.tools is not None else ""
+        return self.tools.offer(self.settings.names_or_all("answer.tools"))
 
     @property
     def tool_activity(self) -> str | None:
         """Return the tool activity that the turn waits for, if any."""
-        return self.tools.activity if self.tools is not None and self.is_answering else None
+        return self.tools.activity if self.is_answering else None
 
     @property
     def active_settings(self) -> tuple[str, ...]:
@@ -217,8 +218,7 @@ class ChatFacts:
     @property
     def asks_elsewhere(self) -> bool:
         """Return whether the answered conversation, which is not open, waits for the user."""
-        is_asked = self.tools is not None and self.tools.question is not None
-        return is_asked and self.answered_elsewhere is not None
+        return self.tools.question is not None and self.answered_elsewhere is not None
 
     @property
     def marks(self) -> dict[int, Mark]:

@@ -98,7 +98,7 @@ class Session(ChatEvents):
 
     def permit(self, permission: Permission) -> None:
         """Answer the question about a call."""
-        if self.tools is None or self.question is None:
+        if self.question is None:
             raise AppError("No call of a tool waits for you.")
         failure = self.tools.answer(permission, self.conversation)
         if failure is not None:

@@ -62,7 +62,7 @@ class TandemApp(App[None], inherit_bindings=False):
         first_run: Whether the user chooses a pair first; then `loader` waits.
         store: Opens the conversations, after the first frame; None keeps them in memory.
         serve: Starts or stops the server for other programs, if given; returns a sentence and whether it now serves.
-        tools: Creates the tools of the chat, given the receiver of their events, if there are any.
+        tools: Creates the tools of the chat, given the receiver of their events.
     """
 
     TITLE = "Tandem"
@@ -77,11 +77,11 @@ class TandemApp(App[None], inherit_bindings=False):
         title: str,
         opener: Opener,
         pairs: PairService,
+        tools: Callable[[Callable[[Event], None]], ToolUse],
         first_run: bool = False,
         store: StoreOpener | None = None,
         serve: Serve | None = None,
         continues: bool = False,
-        tools: Callable[[Callable[[Event], None]], ToolUse] | None = None,
     ) -> None:
         super().__init__()
         self._serve = serve
@@ -97,9 +97,9 @@ class TandemApp(App[None], inherit_bindings=False):
             self.engine,
             title,
             opener.live,
+            tools(self._events),
             store,
             is_loading=not self._chooses_pair,
-            tools=tools(self._events) if tools is not None else None,
         )
         self._interrupted_at: float | None = None
         self._early_input: list[events.Event] | None = []

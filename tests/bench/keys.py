@@ -109,6 +109,7 @@ def _stream(kind: str, length: str, store: str) -> None:
     from app.ui.app import TandemApp
     from tests.bench.streamer import Streamer
     from tests.fake_engine import no_loader
+    from tests.fake_tools import no_tools
     from tests.ui.fakes import FakeOpener
     from tests.ui.models.fake_pairs import FakePairs
 
@@ -118,6 +119,7 @@ def _stream(kind: str, length: str, store: str) -> None:
         "A pair",
         FakeOpener(),
         FakePairs(),
+        no_tools,
         store=lambda: Store(Path(store) / "conversations.db"),
     ).run()
 

@@ -189,6 +189,7 @@ def _stream(result: Path, rate: int) -> None:
     from app.ui.app import TandemApp
     from app.ui.terminal.driver import install_driver
     from tests.fake_engine import no_loader
+    from tests.fake_tools import no_tools
     from tests.ui.driver import fill
     from tests.ui.fakes import FakeOpener
     from tests.ui.models.fake_pairs import FakePairs
@@ -208,6 +209,7 @@ def _stream(result: Path, rate: int) -> None:
         "A pair",
         FakeOpener(),
         FakePairs(),
+        no_tools,
         store=lambda: Store(file),
     ).run()
 

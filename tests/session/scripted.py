@@ -18,6 +18,7 @@ from app.settings.layers import Layer
 from app.worker.events import Failed, Finished, Loaded
 from tests import fake_engine
 from tests.fake_engine import FIXED, PLAN, STATS, FakeEngine
+from tests.fake_tools import no_tools
 from tests.settings.in_memory import in_memory
 
 PAIR = replace(fake_engine.PAIR, draft=None, n_ctx=4096)
@@ -49,7 +50,7 @@ class ScriptedSession:
         self.said: list[str] = []
         opener = (lambda: Store(file, now)) if now is not None else (lambda: Store(file))
         self.live = in_memory({"answer.titles": False, **flags})
-        self.session = Session(self.engine, "A pair", self.live, opener, tools=tools)
+        self.session = Session(self.engine, "A pair", self.live, tools or no_tools(), opener)
         self.library = self.session.library
         self.library.say = self.said.append
         self.library.open_store()

@@ -9,7 +9,6 @@ import psutil
 
 from app.conversations.message import Role
 from app.conversations.tree import NOT_RUN, State
-from app.engine.types import FinishReason
 from app.session.permissions import Permission
 from app.worker.events import ToolReturned, ToolsListed
 from tests import mcp_server
@@ -84,8 +83,8 @@ def test_a_kill_during_a_call(tmp_path: Path) -> None:
 
 
 def test_a_turn_that_ended_at_a_call_goes_on_with_it(tmp_path: Path) -> None:
-    def opened(*, has_tools: bool = True) -> ScriptedSession:
-        chat = ScriptedSession(tmp_path / "conversations.db", tools=tool_use()[0] if has_tools else None)
+    def opened() -> ScriptedSession:
+        chat = ScriptedSession(tmp_path / "conversations.db", tools=tool_use()[0])
         chat.session.open_conversation(1)
         return chat
 
@@ -106,14 +105,6 @@ def test_a_turn_that_ended_at_a_call_goes_on_with_it(tmp_path: Path) -> None:
     assert chat.conversation.tree.open_calls == chat.conversation.tree.path[1].calls[1:]
     goes_on(chat)
     assert chat.session.question is not None
-    chat.session.close()
-
-    # Without tools the model is told.
-    chat = opened(has_tools=False)
-    goes_on(chat)
-    assert chat.read == ["a", "", "one", NOT_RUN]
-    chat.session.stop()
-    chat.finishes("", FinishReason.CANCELLED)
     chat.session.close()
 
     # A stopped call has a result, to which the model answers.

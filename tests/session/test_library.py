@@ -17,6 +17,7 @@ from app.session.state import Idle
 from tests.conversations.stores import Clock, exchange, fill_disk, free_disk, texts
 from tests.conversations.stores import kill as kill_store
 from tests.fake_engine import FakeEngine
+from tests.fake_tools import no_tools
 from tests.session.scripted import ScriptedSession
 from tests.settings.in_memory import in_memory
 
@@ -120,7 +121,7 @@ def test_typed_text_does_not_restore_a_conversation_deleted_here(chat: ScriptedS
 
 
 def test_without_a_store_conversations_stay_in_memory() -> None:
-    session = Session(FakeEngine(), "A pair", in_memory())
+    session = Session(FakeEngine(), "A pair", in_memory(), no_tools())
     assert not session.library.has_history
     session.library.open_store()
     session.new_conversation("typed")

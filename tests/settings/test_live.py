@@ -15,6 +15,7 @@ from app.settings.layers import Layer, Origin, Resolved, automatic, drafting
 from app.settings.live import LiveSettings, Scope
 from app.worker.events import Loaded
 from tests.fake_engine import FakeEngine
+from tests.fake_tools import no_tools
 from tests.session.scripted import PAIR
 from tests.settings.conftest import write
 from tests.settings.in_memory import in_memory
@@ -182,7 +183,7 @@ def ask(live: LiveSettings, *before: Message) -> Message:
         number, parent = store.create(live.document), None
         for message in before:
             parent = store.add(number, message.role, message.content, parent=parent).id
-        session = Session(FakeEngine(), "A pair", live, lambda: store)
+        session = Session(FakeEngine(), "A pair", live, no_tools(), lambda: store)
         session.library.open_store()
         session.open_conversation(number)
         session.handle(Loaded(PAIR))

@@ -24,6 +24,7 @@ from app.worker.events import Finished, Loaded
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
 from tests.fake_engine import FakeEngine
+from tests.fake_tools import no_tools
 from tests.fakes import FakeModel, script
 from tests.llama.gguf_files import F64, I32, I64, U64, Array, Typed, header, tiny
 from tests.pairs import FakePair, LetterPrompts, Letters
@@ -81,7 +82,7 @@ def test_the_settings_say_whether_to_think_and_how_hard() -> None:
     live.set("answer.reasoning_effort", "medium")
     assert thinking(live.resolved()) == Thinking(enabled=True, effort="medium")
     live.set("answer.thinking", "off", Scope.CONVERSATION)
-    session = Session(FakeEngine(), "A pair", live)
+    session = Session(FakeEngine(), "A pair", live, no_tools())
     session.handle(Loaded(PAIR))
     assert session.comparable("c").thinking == Thinking(enabled=False, effort="medium")
 

@@ -12,6 +12,7 @@ from app.ui.models.opener import Opener
 from app.ui.models.state import FitOption, LoadRequest
 from app.worker.events import Event
 from tests.fake_engine import FIXED, FakeEngine, no_loader
+from tests.fake_tools import no_tools
 from tests.settings.in_memory import in_memory
 from tests.ui.models.fake_pairs import FakePairs
 
@@ -59,6 +60,6 @@ def fake_app(
 
     opener = opener or FakeOpener(live or in_memory({"answer.titles": False, **flags}))
     pairs = pairs or FakePairs()
-    made = None if tools is None else lambda emit: tools
-    app = TandemApp(factory, no_loader, title, opener, pairs, first_run, store=store, continues=continues, tools=made)
+    made = no_tools if tools is None else lambda emit: tools
+    app = TandemApp(factory, no_loader, title, opener, pairs, made, first_run, store=store, continues=continues)
     return app, engines[0]

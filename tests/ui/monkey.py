@@ -31,6 +31,7 @@ from app.worker.engine_worker import Job, Loader
 from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, LoadProgress, Notice
 from app.worker.request import AnswerRequest
 from tests.fake_engine import PAIR, PLAN, STATS, FakeEngine, no_loader
+from tests.fake_tools import no_tools
 from tests.ui.fakes import FakeOpener
 from tests.ui.models.fake_pairs import FakePairs
 
@@ -171,7 +172,7 @@ class Monkey:
         live = LiveSettings(SettingsFile(folder / "settings.toml"))
         live.loading()
         opener = lambda: Store(self.file)  # noqa: E731 - an argument
-        self.app = TandemApp(self._engine, no_loader, "A pair", FakeOpener(live), FakePairs(), store=opener)
+        self.app = TandemApp(self._engine, no_loader, "A pair", FakeOpener(live), FakePairs(), no_tools, store=opener)
         self.pilot: Pilot[None]
 
     def _engine(self, emit: Callable[[Event], None]) -> MonkeyEngine:

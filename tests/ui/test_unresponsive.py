@@ -16,6 +16,7 @@ from app.ui.app import TandemApp
 from app.ui.chat.screen import ChatScreen
 from app.worker.events import Event
 from app.worker.isolated_engine import IsolatedEngine
+from tests.fake_tools import no_tools
 from tests.ui.driver import Driver
 from tests.ui.fakes import FakeOpener
 from tests.ui.models.fake_pairs import FakePairs
@@ -31,7 +32,7 @@ async def hanging_chat(mark: Path) -> AsyncIterator[tuple[ChatScreen, Driver]]:
         engine.stop_s = 0.05
         return engine
 
-    app = TandemApp(factory, FakeLoader(waits_at=5, mark=str(mark)), "A pair", FakeOpener(), FakePairs())
+    app = TandemApp(factory, FakeLoader(waits_at=5, mark=str(mark)), "A pair", FakeOpener(), FakePairs(), no_tools)
     async with app.run_test(size=(80, 24)) as pilot:
         screen = app.screen
         assert isinstance(screen, ChatScreen)

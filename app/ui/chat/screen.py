@@ -228,7 +228,7 @@ class ChatScreen(BaseScreen[None]):
                 self.session.library.say(error.sentences)
 
     def action_tools(self) -> None:
-        if self.session.tools is not None and self._is_on_top:
+        if self._is_on_top:
             from app.ui.tools.screen import ToolsScreen
 
             self.app.push_screen(ToolsScreen(self.session.tools, self._opener.live, self._apply_settings))
