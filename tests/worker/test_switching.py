@@ -146,7 +146,7 @@ class Slow(NgramIndex):
 
 
 def indexing(riders: FakePair, prompt: str, n_tokens: int) -> Finished:
-    index, ticks = riders.index, ticking()
+    index, ticks = riders.ngrams, ticking()
     assert isinstance(index, Slow)
     asked = replace(request(AutoDraft(model=False)), messages=(Message(Role.USER, prompt),), max_tokens=n_tokens)
     return finished(list(answer(riders, 1, asked, clock=lambda: ticks() + index.spent)))
@@ -155,7 +155,7 @@ def indexing(riders: FakePair, prompt: str, n_tokens: int) -> Finished:
 def test_indexing_the_conversation_is_the_answers_time_and_no_rounds() -> None:
     riders = pair()
     list(riders.measure_costs(lambda: False))
-    riders.index = Slow()
+    riders.ngrams = Slow()
     before = riders.memory.costs.target_ns(1, 0) if riders.memory is not None else 0
     first = indexing(riders, PROMPT * 20, 9)
 
