@@ -102,9 +102,7 @@ def _rows(
 
     def measured(placement: Layer) -> PlacementRow:
         began = time.monotonic()
-        row = PlacementRow(
-            placement, fitting_of(tuned_placement.with_placement(placement, asked), automatic.needs.rooms)
-        )
+        row = PlacementRow(placement, fitting_of(asked.over(placement), automatic.needs.rooms))
 
         def cancelled() -> bool:
             status.show(f"Measuring {row.name}, {time.monotonic() - began:.0f} s")

@@ -37,7 +37,7 @@ def choices_for(gpu: Gpu, machine: Machine) -> list[BuildChoice]:
     """Return the builds that would use this GPU, best first."""
     if machine.system == "darwin":
         return with_source("metal", machine) if gpu.vendor == "apple" else []
-    if not gpu.driver or gpu.driver in ("nouveau", "radeon"):
+    if not gpu.has_driver:
         return []
     vulkan = with_source("vulkan", machine, "" if machine.vulkan else _NO_LOADER)
     if gpu.vendor == "nvidia" and gpu.api:

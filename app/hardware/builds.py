@@ -69,7 +69,7 @@ class LibraryError(ModelLoadError):
 
 
 def loader_failure(text: str, installed: tuple[str, ...]) -> LoadFailure:
-    """Explain an import error, such as a missing library; `installed` as for `crash_failure`."""
+    """Explain an import error, such as a missing library; `installed` as for `start_failure`."""
     if _MISSING_LIBRARY.search(text):
         known = tomllib.loads(Path(__file__).with_name("libraries.toml").read_text(encoding="utf-8"))
         for library in known["libraries"]:
@@ -89,17 +89,18 @@ def loader_failure(text: str, installed: tuple[str, ...]) -> LoadFailure:
     return LoadFailure("it is not installed" if is_absent else one_line(text).rstrip("."), None, (), True)
 
 
-def crash_failure(status: ExitStatus, installed: tuple[str, ...]) -> LoadFailure:
-    """Explain a crash at the start of llama.cpp; `installed` are the GPU backends of this build, or "cpu"."""
-    if status.is_illegal_instruction:
-        return LoadFailure("it uses instructions that this CPU does not have", None, installed, True)
-    return LoadFailure(f"a trial start {status.how}", None, installed, True)
+def start_failure(status: ExitStatus | None, seconds: float, installed: tuple[str, ...]) -> LoadFailure:
+    """Explain a trial start of llama.cpp that crashed, or that timed out and has no status.
 
-
-def hang_failure(seconds: float, installed: tuple[str, ...]) -> LoadFailure:
-    """Explain a start that timed out."""
-    driver = None if installed == ("cpu",) else "The GPU's driver may hang: update it."
-    return LoadFailure(f"a trial start took longer than {seconds:g} seconds", driver, installed, installed == ("cpu",))
+    `installed` are the GPU backends of this build, or "cpu".
+    """
+    if status is None:
+        is_cpu, driver = installed == ("cpu",), "The GPU's driver may hang: update it."
+        reason = f"a trial start took longer than {seconds:g} seconds"
+        return LoadFailure(reason, None if is_cpu else driver, installed, is_cpu)
+    is_foreign = status.is_illegal_instruction
+    reason = "it uses instructions that this CPU does not have" if is_foreign else f"a trial start {status.how}"
+    return LoadFailure(reason, None, installed, True)
 
 
 @dataclass(frozen=True, slots=True)

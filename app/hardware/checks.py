@@ -92,7 +92,7 @@ class Facts:
         if self.advice is None or self.build is None:
             return None
         unused = missed(self.machine.gpus, self.devices)
-        return next((gpu for gpu in unused if _has_driver(gpu)), None)
+        return next((gpu for gpu in unused if gpu.has_driver), None)
 
 
 def worst(checks: Iterable[Check]) -> State:
@@ -147,10 +147,6 @@ def _memory(machine: Machine) -> Check:
     return Check("ok", "memory", text)
 
 
-def _has_driver(gpu: Gpu) -> bool:
-    return gpu.driver not in (None, "nouveau")
-
-
 def _gpu(gpu: Gpu, facts: Facts) -> Check:
     parts = [gpu.name]
     if gpu.total_bytes is not None:
@@ -163,7 +159,7 @@ def _gpu(gpu: Gpu, facts: Facts) -> Check:
     text = ", ".join(parts)
     if is_usable(gpu, facts.devices, facts.machine.gpus):
         return Check("ok", "GPU", f"{text}: used by llama.cpp")
-    if not _has_driver(gpu):
+    if not gpu.has_driver:
         install = f"Install {_VENDOR_NAMES[gpu.vendor]}'s own driver; llama.cpp needs it."
         return Check("warning", "GPU", text, (install,), f"your {gpu.name} has no driver that llama.cpp can use")
     hint = _commands(facts.advice) if gpu is facts.advised_gpu else ()

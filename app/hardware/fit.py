@@ -107,7 +107,7 @@ class PairNeeds:
     def over(self, settings: Layer) -> PairNeeds:
         """Return what the pair needs with other values of the settings that change its memory or its place."""
         values: Any = settings
-        target, draft, asked, draft_asked = self.target, self.draft, self.asked, self.draft_asked
+        target, draft = self.target, self.draft
         if "draft.mode" in values:
             # Snapshots of the target's state only serve drafts.
             target, draft = replace(target, snapshots=0), None
@@ -115,13 +115,7 @@ class PairNeeds:
             target = target.with_kv_type(values["model.kv_type"])
         if draft is not None and "draft.kv_type" in values:
             draft = draft.with_kv_type(values["draft.kv_type"])
-        if "draft.device" in values:
-            draft_asked = replace(draft_asked, devices=values["draft.device"], n_gpu_layers=ALL_LAYERS)
-        asked = replace(
-            asked,
-            n_gpu_layers=values.get("model.gpu_layers", asked.n_gpu_layers),
-            cpu_experts=values.get("model.n_cpu_moe", asked.cpu_experts),
-        )
+        asked, draft_asked = self.asked.over(settings, "model"), self.draft_asked.over(settings, "draft")
         changed = replace(self, target=target, draft=draft, asked=asked, draft_asked=draft_asked)
         return changed.with_context(values["model.ctx"]) if "model.ctx" in values else changed
 

@@ -40,6 +40,11 @@ class Gpu:
     api: str | None = None
     integrated: bool = False
 
+    @property
+    def has_driver(self) -> bool:
+        """Return whether its driver serves a backend of llama.cpp; nouveau and the old radeon do not."""
+        return self.driver not in (None, "", "nouveau", "radeon")
+
 
 def list_gpus(system: System) -> list[Gpu]:
     """Return the GPUs of vendors that llama.cpp supports."""

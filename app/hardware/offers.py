@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from app.core.units import memory_size
@@ -65,7 +65,7 @@ def offers(pair: PairNeeds, *, smaller: Proposal | None = None, flash_attention:
             _quantized_caches(pair, flash_attention),
             _smaller_quantizations(pair.target),
             _other_draft_devices(pair, now),
-            _without_draft(pair),
+            [("no draft", "no speedup", {"draft.mode": "off"})] if pair.draft is not None else (),
         )
     ]
     if smaller is not None:
@@ -76,7 +76,7 @@ def offers(pair: PairNeeds, *, smaller: Proposal | None = None, flash_attention:
     return tuple(offer for offer in found if offer is not None and offer.gain_bytes > 0)
 
 
-def _first_that_fits(pair: PairNeeds, now: Plan, candidates: Iterator[Candidate]) -> Offer | None:
+def _first_that_fits(pair: PairNeeds, now: Plan, candidates: Iterable[Candidate]) -> Offer | None:
     offer = None
     for what, cost, change in candidates:
         settings = {} if isinstance(change, ModelMemory) else change
@@ -151,11 +151,6 @@ def _other_draft_devices(pair: PairNeeds, now: Plan) -> Iterator[Candidate]:
         return
     for name in [*(room.name for room in fast_devices(pair.rooms) if room.name not in now.draft.devices), MAIN]:
         yield f"the draft on {'the CPU' if name == MAIN else name}", "slower drafts", {"draft.device": (name,)}
-
-
-def _without_draft(pair: PairNeeds) -> Iterator[Candidate]:
-    if pair.draft is not None:
-        yield "no draft", "no speedup", {"draft.mode": "off"}
 
 
 def _fewer_gpu_layers(pair: PairNeeds, now: Plan) -> Iterator[Candidate]:

@@ -122,7 +122,8 @@ class PairParams:
 
     def over(self, layer: Layer) -> PairParams:
         """Return the pair with other values of settings."""
-        return replace(self, settings=self.settings.over(layer))
+        model, draft_model = self.model.over(layer, "model"), self.draft_model.over(layer, "draft")
+        return replace(self, settings=self.settings.over(layer), model=model, draft_model=draft_model)
 
     @property
     def n_ctx(self) -> int | None:

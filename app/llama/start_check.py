@@ -84,10 +84,9 @@ def import_failure(reason: str) -> LibraryError:
 
 def child_failure(status: ExitStatus | None, seconds: float) -> LibraryError:
     """Explain the end of a child process that started llama.cpp; None if it timed out."""
-    from app.hardware.builds import crash_failure, hang_failure
+    from app.hardware.builds import start_failure
 
-    backends = gpu_backends()
-    return _with_fix(hang_failure(seconds, backends) if status is None else crash_failure(status, backends))
+    return _with_fix(start_failure(status, seconds, gpu_backends()))
 
 
 def _with_fix(failure: LoadFailure) -> LibraryError:

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from app.core.errors import UsageError
 from app.core.units import counted
 from app.settings.kinds import Overrides
-from app.settings.layers import Resolved
+from app.settings.layers import Layer, Resolved
 from app.settings.placement import ALL_LAYERS, CPU, expert_overrides
+from app.settings.table import BY_NAME
+
+_SETTINGS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "gpu_layers": ("n_gpu_layers", lambda layers: ALL_LAYERS if layers is None else layers),
+    "device": ("devices", lambda names: names or ()),
+    "tensor_split": ("tensor_split", lambda shares: shares or ()),
+    "override_tensor": ("overrides", Overrides().read),
+    "n_cpu_moe": ("cpu_experts", lambda layers: layers),
+}
+"""Settings of a model's place, each with its field of `ModelParams` and how its value is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +63,16 @@ class ModelParams:
     @classmethod
     def of(cls, settings: Resolved, table: str) -> ModelParams:
         """Return the place that the settings of a table give a model: "model" or "draft". Raises UsageError."""
-        now: Any = settings
-        layers = settings.number(f"{table}.gpu_layers")
-        place = cls(ALL_LAYERS if layers is None else layers, settings.names(f"{table}.device"))
-        if table == "draft":
-            return replace(place, split=False)
-        return replace(
-            place,
-            tensor_split=now["model.tensor_split"] or (),
-            overrides=Overrides().read(now["model.override_tensor"]),
-            cpu_experts=now["model.n_cpu_moe"],
-        )
+        return cls(split=table == "model").over({name: settings[name] for name in BY_NAME}, table)
+
+    def over(self, values: Layer, table: str) -> ModelParams:
+        """Return the place with the values of those settings of the table that a layer has."""
+        changes: dict[str, Any] = {
+            field: read(values[f"{table}.{name}"])
+            for name, (field, read) in _SETTINGS.items()
+            if f"{table}.{name}" in values
+        }
+        return replace(self, **changes)
 
     @property
     def on_cpu(self) -> bool:

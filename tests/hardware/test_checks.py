@@ -58,12 +58,14 @@ def test_a_used_gpu_is_ok() -> None:
 @pytest.mark.parametrize(
     ("facts", "label", "state", "problem"),
     [
-        (with_gpu(replace(RTX, driver=None)), "GPU", "warning", "your RTX 4090 has no driver that llama.cpp can use"),
-        (
-            with_gpu(replace(RTX, driver="nouveau")),
-            "GPU",
-            "warning",
-            "your RTX 4090 has no driver that llama.cpp can use",
+        *(
+            (
+                with_gpu(replace(RTX, driver=name)),
+                "GPU",
+                "warning",
+                "your RTX 4090 has no driver that llama.cpp can use",
+            )
+            for name in (None, "nouveau", "radeon")
         ),
         (with_gpu(IRIS, advice=replace(ADVICE, urgent=False)), "GPU", "ok", ""),
         (

@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from app.core.program import ExitStatus
-from app.hardware.builds import LibraryError, crash_failure, hang_failure, loader_failure
+from app.hardware.builds import LibraryError, loader_failure, start_failure
 
 OPEN = "cannot open shared object file: No such file or directory"
 
@@ -54,21 +54,21 @@ def test_only_another_build_helps(text: str, reason: str) -> None:
 
 @pytest.mark.parametrize("code", [-4, 0xC000001D])
 def test_an_illegal_instruction_is_a_cpu_without_it(code: int) -> None:
-    failure = crash_failure(ExitStatus(code, "Illegal instruction"), ("cuda",))
+    failure = start_failure(ExitStatus(code, "Illegal instruction"), 90, ("cuda",))
 
     assert failure.message == "llama.cpp cannot run here: it uses instructions that this CPU does not have."
     assert (failure.avoid, failure.can_compile) == (("cuda",), True)
 
 
 def test_other_ends_of_the_trial_are_described() -> None:
-    assert "crashed: ggml: no device" in crash_failure(ExitStatus(-6, "ggml: no device"), ("cuda",)).reason
-    assert "took longer than 90 seconds" in hang_failure(90, ("cuda",)).reason
+    assert "crashed: ggml: no device" in start_failure(ExitStatus(-6, "ggml: no device"), 90, ("cuda",)).reason
+    assert "took longer than 90 seconds" in start_failure(None, 90, ("cuda",)).reason
     # Only a build for GPUs can hang in a driver.
-    assert "driver" in (hang_failure(90, ("vulkan",)).fix or "")
-    assert hang_failure(90, ("cpu",)).fix is None
+    assert "driver" in (start_failure(None, 90, ("vulkan",)).fix or "")
+    assert start_failure(None, 90, ("cpu",)).fix is None
 
 
 def test_the_error_of_a_child_process_arrives_whole() -> None:
-    error = pickle.loads(pickle.dumps(LibraryError(hang_failure(9, ("cpu",)), "Install it.")))
+    error = pickle.loads(pickle.dumps(LibraryError(start_failure(None, 9, ("cpu",)), "Install it.")))
 
-    assert (error.failure, error.hint) == (hang_failure(9, ("cpu",)), "Install it.")
+    assert (error.failure, error.hint) == (start_failure(None, 9, ("cpu",)), "Install it.")

@@ -37,16 +37,6 @@ def in_fixes(placement: Layer) -> str:
     return " ".join(fix(name, BY_NAME[name].kind.show(value)) for name, value in placement.items())
 
 
-def with_placement(placement: Layer, params: PairParams) -> PairParams:
-    """Return a pair with these settings instead of the automatic ones."""
-    values: Any = placement
-    return replace(
-        params.over(placement),
-        model=replace(params.model, n_gpu_layers=values.get("model.gpu_layers", params.model.n_gpu_layers)),
-        draft_model=replace(params.draft_model, devices=values.get("draft.device", params.draft_model.devices)),
-    )
-
-
 def _automatic(params: PairParams) -> frozenset[str]:
     return frozenset(name for name in TUNED if params.settings.origin(name) is Origin.DEFAULT)
 
@@ -109,7 +99,7 @@ def with_tuned_placement(params: PairParams, local: Callable[[], Rooms]) -> Pair
     file = placement_file(params)
     # Listing devices takes a child process.
     placement = load_placement(file, local()) if file is not None and file.is_file() else None
-    return replace(with_placement(placement, params), tuned=placement) if placement else params
+    return replace(params.over(placement), tuned=placement) if placement else params
 
 
 def placement_file(params: PairParams) -> Path | None:

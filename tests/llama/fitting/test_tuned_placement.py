@@ -18,7 +18,6 @@ from app.llama.fitting.tuned_placement import (
     offload_candidates,
     placement_file,
     save_placement,
-    with_placement,
     with_tuned_placement,
 )
 from app.llama.library import OFFLOAD_VARIABLE
@@ -86,10 +85,10 @@ def test_a_dense_model_that_does_not_fit_gets_the_most_layers_that_do(
     for change in layered:
         n = change["model.gpu_layers"]
         assert isinstance(n, int)
-        assert fitting_of(with_placement(change, params), ROOMS).plan.fits
-        assert not fitting_of(with_placement({**change, "model.gpu_layers": n + 1}, params), ROOMS).plan.fits
+        assert fitting_of(params.over(change), ROOMS).plan.fits
+        assert not fitting_of(params.over({**change, "model.gpu_layers": n + 1}), ROOMS).plan.fits
     # The threshold matters if layers are in RAM and it is not set.
-    partly = fitting_of(with_placement(layered[0], params), ROOMS)
+    partly = fitting_of(params.over(layered[0]), ROOMS)
     assert [{**one, "model.offload_min_batch": 0} for one in offload_candidates(layered[0], partly)] == [
         {**layered[0], "model.offload_min_batch": 0}
     ] * 4
@@ -105,7 +104,7 @@ def test_experts_in_ram_are_compared_with_whole_layers_in_ram(
     assert found.plan.fits
     assert found.plan.n_in_ram
     (layered,) = [change for change in candidate_placements(found) if "model.gpu_layers" in change]
-    assert fitting_of(with_placement(layered, params), ROOMS).plan.n_in_ram == 0
+    assert fitting_of(params.over(layered), ROOMS).plan.n_in_ram == 0
     assert len(offload_candidates({}, found)) == 4
 
 
