@@ -26,6 +26,7 @@ from app.compare.report import Comparison, busy_programs, comparison_json, compa
 from app.conversations.message import Message, Role
 from app.core.errors import INTERRUPTED, UsageError
 from app.core.printable import escape_unprintable, printable
+from app.core.regular_file import user_text
 from app.core.units import counted
 from app.engine.interfaces import Controls
 from app.settings.layers import automatic
@@ -105,7 +106,7 @@ def _run(session: RaceSession, job: CompareJob, loader: PairLoader, save: Path |
 
 def _read_prompt(text: str | None) -> str:
     if text == "-":
-        text = read_input()
+        text = user_text(read_input(), "Standard input")
     if text is None or not text.strip():
         raise UsageError("Give a prompt.", 'For example: tandem compare "Why is the sky blue?"')
     return text

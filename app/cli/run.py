@@ -22,12 +22,12 @@ from app.conversations.message import Prefill, Role
 from app.conversations.tree import as_message
 from app.core.errors import INTERRUPTED, AppError, StoppedError, UsageError
 from app.core.fixes import quoted
-from app.core.included import located, read_included
+from app.core.included import included, located, read_included
 from app.core.log import guarded_stderr
 from app.core.paths import log_file
 from app.core.pictures import MARK, PictureData, PictureLimits
 from app.core.printable import printable
-from app.core.regular_file import read_user_text, text_size
+from app.core.regular_file import read_user_text, text_size, user_text
 from app.engine.events import PromptProgress, Step
 from app.engine.types import FinishReason, Guidance
 from app.models.pair_info import PairInfo
@@ -234,19 +234,19 @@ def with_files(
     """
     attached: list[Attachment] = []
     pictures: list[PictureData] = []
+    if takes_stdin and STDIN not in files and is_piped():
+        files = (STDIN, *files)
     for file in files:
         if file == STDIN:
-            continue
-        found = read_included(file, str(file), limits)
-        if isinstance(found, str):
-            attached.append(Attachment(str(file), found))
+            if is_silent(_SILENCE_S):
+                status.say("Waiting for the end of standard input; < /dev/null means that there is none.")
+            name, found = "standard input", included(read_input(), file, "Standard input", limits)
         else:
+            name, found = str(file), read_included(file, str(file), limits)
+        if not isinstance(found, str):
             pictures += found
-    if STDIN in files or (takes_stdin and is_piped()):
-        if is_silent(_SILENCE_S):
-            status.say("Waiting for the end of standard input; < /dev/null means that there is none.")
-        if (text := read_input()).strip():
-            attached.insert(files.index(STDIN) if STDIN in files else 0, Attachment("standard input", text))
+        elif file != STDIN or found.strip():
+            attached.append(Attachment(name, found))
     return compose(prompt, attached), pictures
 
 
@@ -259,7 +259,7 @@ def _read_prompt(text: str | None, file: Path | None) -> str:
             'For example: tandem run "Why is the sky blue?"',
         )
     if text == "-" or file == STDIN:
-        text = read_input()
+        text = user_text(read_input(), "Standard input")
     elif file is not None:
         text = read_user_text(file, str(file))
     assert text is not None

@@ -7,8 +7,6 @@ import os
 import sys
 from contextlib import contextmanager
 
-from app.core.errors import AppError, UsageError
-
 # Imported before `main` handles Ctrl+C.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,20 +34,13 @@ def prepare() -> None:
             stream.reconfigure(encoding="utf-8" if not stream.isatty() else None, errors="replace")
 
 
-def read_input() -> str:
-    """Return the text of stdin, up to a limit."""
-    from app.core.regular_file import MAX_TEXT_BYTES, marked_encoding, with_line_feeds
+def read_input() -> bytes:
+    """Return stdin, up to one byte more than a document may have. Raises AppError."""
+    from app.core.included import MAX_DOCUMENT_BYTES
+    from app.core.regular_file import file_errors
 
-    try:
-        data = sys.stdin.buffer.read(MAX_TEXT_BYTES + 1)
-        if len(data) > MAX_TEXT_BYTES:
-            raise UsageError(f"Standard input is larger than {MAX_TEXT_BYTES >> 20} MB.", "Give a part of it.")
-        # PowerShell writes UTF-16 with a byte order mark.
-        return with_line_feeds(data.decode(marked_encoding(data) or "utf-8"))
-    except UnicodeDecodeError:
-        raise UsageError("Standard input is not UTF-8 text.", "Give a text, not a binary file.") from None
-    except OSError as error:
-        raise AppError(f"Standard input cannot be read: {error.strerror or error}.") from error
+    with file_errors("Standard input"):
+        return sys.stdin.buffer.read(MAX_DOCUMENT_BYTES + 1)
 
 
 def is_piped() -> bool:

@@ -86,9 +86,8 @@ def split(message: str) -> tuple[str, tuple[Attachment, ...]]:
         _attachment(name, language, text, question) for name, _, language, text in (block.groups() for block in found)
     )
     # The user typed anything else that looks like an attachment; keep it.
-    if not all(_is_referred_to(each, question) for each in attachments) or compose(question, attachments) != message:
-        return message, ()
-    return question, attachments
+    is_whole = all(any(reference in question for reference in each.references) for each in attachments)
+    return (question, attachments) if is_whole and compose(question, attachments) == message else (message, ())
 
 
 def with_marks(message: str) -> tuple[str, tuple[Picture, ...]]:
@@ -139,10 +138,6 @@ def _attachment(name: str, language: str, text: str, question: str) -> Attachmen
     is_file = (bool(language) and facts is None) or f"[{name}]" not in question
     picture = Picture(facts[1], facts[2], int(facts[3]), int(facts[4]), name) if facts is not None else None
     return Attachment(name, text, is_file, picture)
-
-
-def _is_referred_to(attachment: Attachment, question: str) -> bool:
-    return any(reference in question for reference in attachment.references)
 
 
 def _block(attachment: Attachment) -> str:

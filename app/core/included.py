@@ -3,6 +3,7 @@
 import platform
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import import_module
@@ -34,12 +35,18 @@ _READ_MEMORY = 1 << 30
 _one_reader = Lock()
 """Held while reading a document, so that parallel requests do not multiply the memory."""
 _POLL_S = 0.05
-_PDF_SUFFIX = ".pdf"
+_PDF_SUFFIX, _PDF_HEAD = ".pdf", b"%PDF-"
 _HTML_SUFFIXES = (".htm", ".html")
 _SOURCE_SUFFIXES = (*_HTML_SUFFIXES, ".eml", ".ipynb", ".rtf")
 """Text formats that are included as source if Kreuzberg is not installed."""
 _OFFICE_SUFFIXES = (".doc", ".docx", ".odp", ".ods", ".odt", ".ppt", ".pptx", ".xls", ".xlsx")
-DOCUMENT_SUFFIXES = (*_SOURCE_SUFFIXES, *_OFFICE_SUFFIXES, ".epub", _PDF_SUFFIX)
+_BINARY_SUFFIXES = (*_OFFICE_SUFFIXES, ".docm", ".pptm", ".xlsm", ".epub", _PDF_SUFFIX)
+_DOCUMENT_SUFFIXES = (*_SOURCE_SUFFIXES, *_BINARY_SUFFIXES)
+_OLE_HEAD = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_DOCUMENT_HEADS = (_PDF_HEAD, _OLE_HEAD, b"PK\3\4", b"{\\rtf")
+"""First bytes of files that may be documents, whatever their suffix."""
+_ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
+"""Name of the content of an encrypted office file."""
 _PAGES_PATTERN = re.compile(
     r"(?P<file>.+\.pdf):(?P<first>[1-9][0-9]{0,5})(?P<to>-(?P<last>[1-9][0-9]{0,5})?)?", re.IGNORECASE
 )
@@ -48,21 +55,19 @@ _SCANNED_NOTE = "(no text: this page is probably scanned)"
 _MOST_SCANNED = 10
 """Largest number of scanned pages sent as pictures."""
 _SCAN_DPI = 100
-_PICTURE_SUFFIXES = (".avif", ".bmp", ".gif", ".heic", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
+_HEIF_SUFFIXES, _JPEG_SUFFIXES = (".avif", ".heic", ".heif"), (".jfif", ".jpeg", ".jpg")
+PICTURE_SUFFIXES = (*_HEIF_SUFFIXES, *_JPEG_SUFFIXES, ".bmp", ".gif", ".ico", ".png", ".tif", ".tiff", ".webp")
 _SOUND_SUFFIXES = (".aac", ".flac", ".m4a", ".mp3", ".ogg", ".opus", ".wav", ".wma")
 _VIDEO_SUFFIXES = (".avi", ".mkv", ".mov", ".mp4", ".webm")
-SUFFIXES = _PICTURE_SUFFIXES + _SOUND_SUFFIXES + _VIDEO_SUFFIXES + DOCUMENT_SUFFIXES
+SUFFIXES = PICTURE_SUFFIXES + _SOUND_SUFFIXES + _VIDEO_SUFFIXES + _DOCUMENT_SUFFIXES
 """File suffixes of pictures, sounds, videos and documents."""
-_HEAD_BYTES = 32
-"""Bytes that identify a file format."""
 
 
-def document_suffix(head: bytes, suffix: str) -> str | None:
-    """Return the document type of a file as a suffix, from its first bytes or its own suffix; None for other files."""
-    suffix = _PDF_SUFFIX if head.startswith(b"%PDF-") else suffix.lower()
-    if suffix not in DOCUMENT_SUFFIXES or (suffix in _SOURCE_SUFFIXES and find_spec("kreuzberg") is None):
-        return None
-    return suffix
+def _is_document(data: bytes, suffix: str) -> bool:
+    """Return whether a file is read as a document; without Kreuzberg, text formats are read as text."""
+    if find_spec("kreuzberg") is None:
+        return suffix in _BINARY_SUFFIXES or data.startswith(_PDF_HEAD)
+    return suffix in _DOCUMENT_SUFFIXES or data.startswith(_DOCUMENT_HEADS)
 
 
 def split_pages(name: str) -> tuple[str, range | None]:
@@ -88,10 +93,9 @@ class _Document:
 
 def _read_document(document: _Document) -> str | dict[int, bytes]:
     """Return the text of a document, or, of a PDF without text, PNG files of its pages by number."""
-    name, suffix = document.name, document.suffix
     if find_spec("kreuzberg") is None:
         raise AppError(
-            f"{name} needs the package kreuzberg, which reads {suffix[1:].upper()} files.",
+            f"{document.name} needs the package kreuzberg, which reads PDF and office files.",
             "There is none for a Mac with Intel; save the document as text."
             if (platform.system(), platform.machine()) == ("Darwin", "x86_64")
             else f"Install it: {fix('install', 'kreuzberg>=4.10,<5')}",
@@ -108,13 +112,10 @@ def _read_document(document: _Document) -> str | dict[int, bytes]:
 @lru_cache(maxsize=2)
 def _parsed(document: _Document) -> str | dict[int, bytes]:
     """Return the result of the child; cached, because a prompt is counted at each typing pause and then sent."""
-    data, name = document.data, document.name
-    if document.suffix in _HTML_SUFFIXES:
-        # Kreuzberg assumes UTF-8 for every web page.
-        data = decoded_text(data).encode()
+    name = document.name
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         file = Path(folder) / f"document{document.suffix}"
-        file.write_bytes(data)
+        file.write_bytes(document.data)
         try:
             # Deeply nested elements overflow Kreuzberg's stack, which ends its process.
             question = ("core.included.document_content", file, name, document.pages)
@@ -138,6 +139,18 @@ def document_content(file: Path, name: str, pages: range | None) -> str | dict[i
     """Return the content of a document, in the child. Raises AppError with a fix."""
     # Kreuzberg's type hints lack options.
     kreuzberg: Any = import_module("kreuzberg")
+    data = file.read_bytes()
+    if data.startswith(_OLE_HEAD) and _ENCRYPTED in data:
+        raise ValueError("It has a password.")
+    with suppress(RuntimeError, StopIteration):
+        # The suffix may be wrong, or missing.
+        known = kreuzberg.get_extensions_for_mime(kreuzberg.detect_mime_type(data))
+        file = file.rename(file.with_suffix(next(f".{each}" for each in known if f".{each}" in _DOCUMENT_SUFFIXES)))
+    if file.suffix not in _DOCUMENT_SUFFIXES:
+        return user_text(data, name)
+    if file.suffix in _HTML_SUFFIXES:
+        # Kreuzberg assumes UTF-8 for every web page.
+        file.write_bytes(decoded_text(data).encode())
     is_pdf = file.suffix == _PDF_SUFFIX
     config = kreuzberg.ExtractionConfig(
         use_cache=False,
@@ -166,11 +179,6 @@ def document_content(file: Path, name: str, pages: range | None) -> str | dict[i
     return {number: kreuzberg.render_pdf_page(file, number - 1, dpi=_SCAN_DPI) for number in texts}
 
 
-def is_named_picture(name: str) -> bool:
-    """Return whether a file name ends like that of a picture."""
-    return name.lower().endswith(_PICTURE_SUFFIXES)
-
-
 def located(path: Path) -> tuple[Path, range | None]:
     """Return the file that a path names, and the pages of a PDF after a colon."""
     if is_file(path):
@@ -179,12 +187,8 @@ def located(path: Path) -> tuple[Path, range | None]:
     return path.with_name(name), pages
 
 
-def _never() -> bool:
-    return False
-
-
 def read_included(
-    path: Path, name: str, limits: PictureLimits, is_cancelled: Callable[[], bool] = _never
+    path: Path, name: str, limits: PictureLimits, is_cancelled: Callable[[], bool] = lambda: False
 ) -> str | list[PictureData]:
     """Return the text of a file, called `name` in errors, or its pictures.
 
@@ -194,15 +198,8 @@ def read_included(
     """
     path, pages = located(path)
     with file_errors(name):
-        head = read_bytes(path, _HEAD_BYTES)
-        data = read_bytes(path, _most_bytes(head, path, limits) + 1)
+        data = read_bytes(path, max(MAX_DOCUMENT_BYTES, int(limits.megabytes * 1e6)) + 1)
         return included(data, path, name, limits, pages, is_cancelled)
-
-
-def _most_bytes(head: bytes, file: PurePath, limits: PictureLimits) -> int:
-    if picture_format(head) is not None:
-        return int(limits.megabytes * 1e6)
-    return MAX_DOCUMENT_BYTES if document_suffix(head, file.suffix) is not None else MAX_TEXT_BYTES
 
 
 def included(
@@ -211,23 +208,23 @@ def included(
     name: str,
     limits: PictureLimits,
     pages: range | None = None,
-    is_cancelled: Callable[[], bool] = _never,
+    is_cancelled: Callable[[], bool] = lambda: False,
 ) -> str | list[PictureData]:
     """Return the text or pictures in the bytes of a file; see `read_included`."""
     if picture_format(data) is not None:
         return [read_picture(data, name, limits)]
     suffix = file.suffix.lower()
-    if suffix in _PICTURE_SUFFIXES:
+    if suffix in PICTURE_SUFFIXES:
         what = "not a picture despite its name" if data else "empty"
         raise AppError(f"{name} is {what}.", "Save it again as PNG; if it is text, rename it.")
     if suffix in _SOUND_SUFFIXES + _VIDEO_SUFFIXES:
         what = "sound" if suffix in _SOUND_SUFFIXES else "video"
         raise AppError(f"{name} is {what}, which Tandem cannot read.", "Include a transcript instead.")
-    if (kind := document_suffix(data, suffix)) is None:
+    if not _is_document(data, suffix):
         return user_text(data, name)
     if len(data) > MAX_DOCUMENT_BYTES:
         raise AppError(f"{name} is larger than {MAX_DOCUMENT_BYTES >> 20} MB.", "Include a part of it.")
-    found = _read_document(_Document(data, kind, name, pages, is_cancelled))
+    found = _read_document(_Document(data, suffix * (suffix in _DOCUMENT_SUFFIXES), name, pages, is_cancelled))
     if isinstance(found, str):
         return found
     base, _ = split_pages(name)

@@ -65,6 +65,11 @@ class Picture:
     height: int
     name: str | None = None
 
+    @property
+    def shown(self) -> str:
+        """The name that errors call it by."""
+        return self.name or "The picture"
+
 
 @dataclass(frozen=True, slots=True)
 class PictureData:
@@ -137,7 +142,7 @@ def pixels(data: PictureData, least: tuple[int, int] | None = None) -> Image:
     Raises:
         PictureError: The picture cannot be decoded.
     """
-    with _opened(data.data, data.picture.name or "The picture") as opened:
+    with _opened(data.data, data.picture.shown) as opened:
         from PIL import Image, ImageOps
 
         if least is not None:
@@ -159,7 +164,8 @@ def _opened(data: bytes, shown: str) -> Iterator[ImageFile]:
 
     format_ = picture_format(data)
     if format_ is None:
-        raise PictureError(f"{shown} is in a format that Tandem cannot read.", "Save it as PNG.")
+        what = "in a format that Tandem cannot read" if data else "empty"
+        raise PictureError(f"{shown} is {what}.", "Save it as PNG.")
     Image.init()
     if format_ == "HEIC":
         _add_heic(shown)

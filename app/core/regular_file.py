@@ -7,7 +7,7 @@ import re
 import stat
 import tomllib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,11 @@ MAX_TEXT_BYTES = 8 << 20
 """Limit for a text file that the user includes."""
 _DETECTED_BYTES = 1 << 18
 """Bytes used to detect the encoding."""
-_OTHER_ENCODINGS = ["cp1250", "cp1251", "cp1253", "cp1254", "cp932", "euc_jp", "gb18030", "big5", "cp949", "koi8_r"]
+_OTHER_ENCODINGS = ["cp1250", "cp1251", "cp1253", "cp1254", "cp1256", "cp866", "cp874"]
+_OTHER_ENCODINGS += ["cp932", "euc_jp", "gb18030", "big5", "cp949", "koi8_r"]
 """Possible encodings if text is neither UTF-8 nor Windows-1252."""
+_SUPERSETS = {"ascii": "cp1252", "latin_1": "cp1252", "gb2312": "gb18030", "shift_jis": "cp932", "euc_kr": "cp949"}
+"""Larger encodings that browsers use instead of a declared encoding."""
 _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -162,16 +165,40 @@ def user_text(data: bytes, name: str) -> str:
         raise AppError(f"{name} is larger than {MAX_TEXT_BYTES >> 20} MB.", "Include a part of it.")
     text = decoded_text(data)
     if "\0" in text:
-        raise AppError(f"{name} is not text.", "Include a text file, in UTF-8.")
+        raise AppError(f"{name} is not text.", "Save it as text, or a picture as PNG.")
     return with_line_feeds(text)
 
 
 def decoded_text(data: bytes) -> str:
-    """Decode text by its byte order mark, as UTF-8, or in its most likely encoding."""
-    try:
-        return data.decode(marked_encoding(data) or "utf-8")
-    except UnicodeDecodeError:
-        return data.decode(_detected_encoding(data), "replace")
+    """Decode text in the encoding that it declares, as UTF-8, or in its most likely encoding."""
+    for encoding in _strict_encodings(data):
+        with suppress(ValueError, LookupError):
+            return data.decode(encoding)
+    text = data.decode(errors="replace")
+    # A log may be cut within a character. Text in other encodings has few valid UTF-8 sequences.
+    if len(text) - len(text.encode("ascii", "ignore").decode()) > 2 * text.count("\ufffd"):
+        return text
+    return data.decode(_detected_encoding(data), "replace")
+
+
+def _strict_encodings(data: bytes) -> Iterator[str]:
+    """Yield encodings that are right if the whole text can be decoded."""
+    yield marked_encoding(data) or _unmarked_utf_16(data) or "utf-8"
+    from charset_normalizer.utils import any_specified_encoding
+
+    # As in <meta charset="...">, <?xml encoding="..."?> and Python's # coding: ...
+    declared = any_specified_encoding(data) or "utf-8"
+    yield _SUPERSETS.get(declared, declared)
+
+
+def _unmarked_utf_16(data: bytes) -> str | None:
+    """Return the encoding of UTF-16 without a byte order mark: printable, with an ASCII character such as a space."""
+    for encoding in ("utf-16-le", "utf-16-be") if b"\0" in data else ():
+        with suppress(UnicodeDecodeError):
+            text = data.decode(encoding)
+            if "".join(text.split()).isprintable() and min(text) < "\x7f":
+                return encoding
+    return None
 
 
 def _detected_encoding(data: bytes) -> str:
@@ -200,7 +227,7 @@ def file_errors(name: str) -> Iterator[None]:
     except IsADirectoryError:
         raise FolderNamed(f"{name} is a folder.", "Name a file in it.") from None
     except PipeOrDeviceError:
-        raise AppError(f"{name} is a device or a pipe, not a file.", "Name a text file.") from None
+        raise AppError(f"{name} is a device or a pipe, not a file.", "Name a regular file.") from None
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise AppError(f"{name} cannot be read: {reason}.", "Check the path and its permissions.") from error

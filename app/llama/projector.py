@@ -8,6 +8,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,7 @@ class Projector:
         self._params = params
         self._n_nodes = 0
         self._width = int(native.llama_model_n_embd_inp(target))
-        self._layouts: dict[tuple[int, int], Layout] = {}
+        self._layout = lru_cache(_MOST_LAYOUTS)(self._new_layout)
         self._asked: OrderedDict[tuple[int, ...], tuple[PictureData, int, PictureSlice]] = OrderedDict()
         """Slices of the pictures of the last prompts, by their first ids; the number counts earlier slices."""
         self._encoded: OrderedDict[tuple[int, ...], EncodedPicture] = OrderedDict()
@@ -130,7 +131,7 @@ class Projector:
             raise self._of_another_target(one_line(library.last_errors()) or "no reason was given")
         # A picture's ids name its rows, which depend on the file and on the limit.
         self._identity = f"{fingerprint(self.path)} {max_tokens}"
-        self._layouts.clear()
+        self._layout.cache_clear()
 
     def _of_another_target(self, reason: str) -> ModelLoadError:
         return ModelLoadError(
@@ -147,17 +148,9 @@ class Projector:
 
     # Size of a picture
 
-    @property
-    def max_tokens(self) -> int:
-        """Return the cells of a large picture."""
-        return self.n_picture_tokens(LARGEST_SIDE, LARGEST_SIDE)[0]
-
-    def n_picture_tokens(self, width: int, height: int) -> tuple[int, int]:
-        """Return the cells and positions of a picture, including the tokens around it. Raises DecodeError."""
-        parts = self._layout(width, height)
-        texts = sum(len(part) for part in parts if isinstance(part, tuple))
-        slices = [part for part in parts if isinstance(part, PictureSlice)]
-        return texts + sum(part.n_cells for part in slices), texts + sum(part.n_positions for part in slices)
+    def n_picture_tokens(self, width: int, height: int) -> int:
+        """Return the cells of a picture, including the tokens around it. Raises DecodeError."""
+        return sum(len(part) if isinstance(part, tuple) else part.n_cells for part in self._layout(width, height))
 
     def tokens(self, pictures: Sequence[PictureData]) -> list[tuple[int, ...]]:
         """Return the tokens of each picture of a prompt, so that it can be encoded. Raises DecodeError."""
@@ -184,18 +177,13 @@ class Projector:
             n_bytes -= len(self._asked.popitem(last=False)[1][0].data)
         return found
 
-    def _layout(self, width: int, height: int) -> Layout:
-        if found := self._layouts.get((width, height)):
-            return found
+    def _new_layout(self, width: int, height: int) -> Layout:
         with bitmap(width, height) as lent:
             chunks = Chunks(self._handle, lent)
             found = chunks.layout
             chunks.close()
         if any(token < 0 for part in found if isinstance(part, tuple) for token in part):
             raise self._of_another_target("its vocabulary lacks the marks around a picture")
-        if len(self._layouts) >= _MOST_LAYOUTS:
-            self._layouts.clear()
-        self._layouts[width, height] = found
         return found
 
     def _most_in_one_batch(self) -> int:
@@ -227,7 +215,7 @@ class Projector:
         return found
 
     def _rows(self, data: PictureData, n_before: int, part: PictureSlice) -> NDArray[np.float32]:
-        name, slices = _name(data), self.preprocess(data).slices
+        name, slices = data.picture.shown, self.preprocess(data).slices
         if n_before >= len(slices) or mtmd.mtmd_input_chunk_get_n_tokens(slices[n_before]) != part.n_cells:
             raise DecodeError(f"{name} has another size than its header says.", "Save it again as PNG or JPEG.")
         library.clear_errors()
@@ -253,7 +241,7 @@ class Projector:
         self._forget_chunks()
         rgb = np.asarray(pixels(data))
         with bitmap(rgb.shape[1], rgb.shape[0], rgb) as lent:
-            chunks = Chunks(self._handle, lent, _name(data))
+            chunks = Chunks(self._handle, lent, data.picture.shown)
         self._open = digest, chunks
         return chunks
 
@@ -269,7 +257,3 @@ class Projector:
         handle, self._handle = self._handle, None
         if handle:
             mtmd.mtmd_free(handle)
-
-
-def _name(data: PictureData) -> str:
-    return data.picture.name or "A picture"

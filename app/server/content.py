@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from pathlib import PurePath
 from typing import NoReturn
 from urllib.parse import unquote_to_bytes
@@ -18,6 +19,8 @@ _TEXT_PARTS = ("text", "input_text", "output_text", "refusal")
 _PICTURE_PARTS = ("image_url", "input_image", "image")
 _FILE_PARTS = ("document", "file", "input_file", "search_result")
 _DATA_FIELDS = ("data", "file_data", "url", "image_url", "file_url", "file_id")
+_DATA_URL = re.compile(r'\s*data:(?:"[^"]*"|[^",])*?(?P<base64>;\s*base64\s*)?,', re.IGNORECASE)
+"""The head of a data: URL (RFC 2397); a comma in quotation marks does not end it."""
 _URL_SAFE = bytes.maketrans(b"-_", b"+/")
 
 
@@ -71,7 +74,7 @@ class RequestPictures:
         if source.text("type") == "text":
             found = source.text("data")
         elif "content" in source:
-            found = content_text(source)
+            found = result_text(source, self)
         else:
             data, where = _data(source)
             try:
@@ -100,16 +103,12 @@ def _data(owner: Fields) -> tuple[bytes, str]:
     text, where = owner.text(name), owner.at(name)
     if name == "file_id":
         _refuse_data(where, "the id of a stored file, and the server stores none")
-    head, comma, rest = text.partition(",")
-    if head[:5].lower() == "data:" and comma:
-        # RFC 2397: percent-encoded, and base64 below that only if the header ends so.
-        data = unquote_to_bytes(rest)
-        if not head.rstrip().lower().endswith(";base64"):
-            return data, where
-    elif name in ("data", "file_data") and head[:5].lower() != "data:":
-        data = text.encode()
-    else:
+    head = _DATA_URL.match(text)
+    if head is None and name not in ("data", "file_data"):
         _refuse_data(where, "no data: URL; the server downloads nothing")
+    data = unquote_to_bytes(text[head.end() :]) if head is not None else text.encode()
+    if head is not None and head["base64"] is None:
+        return data, where
     # Some clients use the URL alphabet, break lines or leave the padding out.
     data = b"".join(data.split()).translate(_URL_SAFE).rstrip(b"=")
     try:
@@ -128,15 +127,6 @@ def parts_of(fields: Fields, name: str = "content") -> list[Fields]:
     if not (value is None or isinstance(value, (str, list))):
         refuse(fields.at(name), value, "a string or an array of parts")
     return [Fields({"text": value})] if isinstance(value, str) else fields.objects(name)
-
-
-def content_text(fields: Fields, name: str = "content") -> str:
-    """Return the text of content; parts are joined with line breaks.
-
-    Raises:
-        RequestError: A part is not text, such as an image.
-    """
-    return "\n".join(part_text(part, RequestPictures(reader=f"{name} takes")) for part in parts_of(fields, name))
 
 
 def result_text(fields: Fields, pictures: RequestPictures, name: str = "content") -> str:

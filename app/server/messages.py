@@ -8,7 +8,7 @@ from typing import Any
 from app.conversations.message import Message, Role
 from app.engine.text.tool_calls import ToolCall
 from app.server.answer import Answer, CallPart, Delta, End, Format, Names, Part, PrefillProgress, sse
-from app.server.content import RequestPictures, content_text, parts_of
+from app.server.content import RequestPictures, part_text, parts_of
 from app.server.conversation import read_messages, request_for
 from app.server.errors import RequestError
 from app.server.fields import FieldNames, Fields, refuse
@@ -42,7 +42,8 @@ def read_count(fields: Fields, settings: Resolved) -> AnswerRequest:
 
 
 def _messages(fields: Fields, pictures: RequestPictures) -> Iterator[Message]:
-    if system := content_text(fields, "system"):
+    readable = RequestPictures(reader="system takes")
+    if system := "\n".join(part_text(part, readable) for part in parts_of(fields, "system")):
         yield Message(Role.SYSTEM, system)
     messages, called = fields.objects("messages"), set()
     for block in (block for message in messages for block in parts_of(message)):

@@ -192,7 +192,7 @@ class Answering:
         if event.request == self.count_job:
             # The error will appear when the prompt is sent.
             self.typed = result if isinstance(result, PromptSize) else None
-            self.picture_tokens |= result.pictures if isinstance(result, PromptSize) else {}
+            self.picture_tokens |= result.pictures if isinstance(result, PromptSize) else ()
             return Change.COUNTED
         if event.request == self.measure_job:
             self.measure_job = None

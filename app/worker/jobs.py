@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from app.conversations.titles import make_title
@@ -56,17 +56,17 @@ def token_count(request: AnswerRequest, pair: LoadedPair) -> int:
 
 @dataclass(frozen=True, slots=True)
 class PromptSize:
-    """Tokens of a prompt, and of each picture in it by its digest."""
+    """Tokens of a prompt, and of each picture in it beside its digest."""
 
     n_tokens: int
-    pictures: Mapping[str, int] = field(default_factory=dict)
+    pictures: tuple[tuple[str, int], ...] = ()
 
 
 def prompt_size(request: AnswerRequest, pair: LoadedPair) -> PromptSize:
     """Return the tokens of a request's prompt and of its pictures."""
     encoder, shown = pair.pictures, [each.picture for each in readable_by(pair, request).pictures]
-    sizes = {each.digest: encoder.n_picture_tokens(each.width, each.height)[0] for each in shown} if encoder else {}
-    return PromptSize(token_count(request, pair), sizes)
+    sizes = [(each.digest, encoder.n_picture_tokens(each.width, each.height)) for each in shown] if encoder else ()
+    return PromptSize(token_count(request, pair), tuple(sizes))
 
 
 def prompt_text(request: AnswerRequest, pair: LoadedPair) -> str:

@@ -5,17 +5,17 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import pytest
 
 from app.cli.run import run, with_files
-from app.cli.streams import cancel_on_interrupt, is_closed_pipe, read_input
+from app.cli.streams import cancel_on_interrupt, is_closed_pipe
 from app.conversations.attached import Attachment, compose
 from app.core.errors import INTERRUPTED, UsageError
 from app.core.pictures import PictureLimits
+from tests.core.test_pictures import png
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="a POSIX shell closes streams")
 FULL = Path("/dev/full").exists()
@@ -34,7 +34,7 @@ def in_shell(line: str) -> subprocess.CompletedProcess[str]:
     ("line", "code", "said"),
     [
         ("run - <&-", 2, "The prompt is empty."),
-        ("run - </dev/zero", 2, "Standard input is larger than 8 MB."),
+        ("run - </dev/zero", 1, "Standard input is larger than 8 MB."),
         ("run --prompt-file /dev/zero", 1, "/dev/zero is a device or a pipe, not a file."),
         pytest.param(
             "settings >/dev/full",
@@ -82,18 +82,6 @@ def test_stdin_is_not_prompt_and_file(given: dict[str, Any], monkeypatch: pytest
         run(file=[Path("-")], **given)
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
-def test_standard_input_is_decoded(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def give(data: bytes) -> None:
-        monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(data)))
-
-    give("Grüße\r\nan alle\r\n".encode(encoding))
-    assert read_input() == "Grüße\nan alle\n"
-    give(b"\xff\x00\xfa")
-    with pytest.raises(UsageError, match="Standard input is not UTF-8 text"):
-        read_input()
-
-
 @pytest.fixture
 def pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[BinaryIO]:
     """The writing end of a pipe on standard input."""
@@ -104,12 +92,22 @@ def pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[BinaryIO]:
 
 
 @posix
-def test_a_pipe_comes_before_the_prompt(pipe: BinaryIO) -> None:
-    pipe.write(b"some code")
+@pytest.mark.parametrize("encoding", ["utf-8", "cp1252"])
+def test_a_pipe_comes_before_the_prompt(encoding: str, pipe: BinaryIO) -> None:
+    pipe.write("Grüße\r\nan alle".encode(encoding))
     pipe.close()
 
-    attached = [Attachment("standard input", "some code")]
+    attached = [Attachment("standard input", "Grüße\nan alle")]
     assert with_files("Explain.", (), PictureLimits(), takes_stdin=True) == (compose("Explain.", attached), [])
+
+
+@posix
+def test_a_pipe_may_be_a_picture(pipe: BinaryIO) -> None:
+    pipe.write(png(4, 3))
+    pipe.close()
+
+    text, pictures = with_files("What?", (), PictureLimits(), takes_stdin=True)
+    assert (text, [each.data for each in pictures]) == ("What?", [png(4, 3)])
 
 
 @posix
@@ -131,7 +129,7 @@ def test_a_pipe_that_stays_open_is_named(
     pipe: BinaryIO, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("app.cli.run._SILENCE_S", 0.0)
-    monkeypatch.setattr("app.cli.run.read_input", lambda: "")
+    monkeypatch.setattr("app.cli.run.read_input", lambda: b"")
     with_files("Explain.", (), PictureLimits(), takes_stdin=True)
 
     assert "Waiting for the end of standard input" in capsys.readouterr().err

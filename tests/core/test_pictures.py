@@ -127,7 +127,7 @@ def _with_size(width: int, height: int) -> bytes:
         (b"%!PS-Adobe-3.0 EPSF-3.0", "is in a format that Tandem cannot read"),
         (b"<svg/>", "is in a format that Tandem cannot read"),
         (b"BMW is a company", "is in a format that Tandem cannot read"),
-        (b"", "is in a format that Tandem cannot read"),
+        (b"", "is empty"),
     ],
 )
 def test_what_cannot_be_decoded_is_refused_with_a_fix(data: bytes, words: str) -> None:

@@ -394,7 +394,7 @@ def test_pictures_of_gemma_4_fit_one_batch(new_pair: NewPair) -> None:
     pair = new_pair("gemma4")
     assert pair.pictures is not None
     assert pair.info.projector == "mmproj-gemma4.gguf"
-    assert pair.pictures.max_tokens <= pair.target.n_batch + 16
+    assert pair.pictures.n_picture_tokens(2048, 2048) <= pair.target.n_batch + 16
 
 
 def test_a_damaged_picture_leaves_the_cache_as_it_is(new_pair: NewPair) -> None:

@@ -65,6 +65,8 @@ def test_every_api_takes_pictures() -> None:
     asked = chat(_text("What is"), _chat_part(URL), _text("and"), _chat_part(OTHER_URL))
     assert _shown(asked) == ([f"What is\n{MARK}\nand\n{MARK}"], [CAT, DOG])
     assert _shown(anthropic(_anthropic_part(CAT), _text("What?"))) == ([f"{MARK}\nWhat?"], [CAT])
+    pages = {"type": "content", "content": [_text("Page 1"), _anthropic_part(CAT)]}
+    assert _shown(anthropic({"type": "document", "source": pages})) == ([f"Page 1\n{MARK}"], [CAT])
     part = {"type": "input_image", "image_url": URL, "detail": "auto"}
     given = {"input": [{"role": "user", "content": [part, {"type": "input_text", "text": "What?"}]}]}
     assert _shown(read_response(Fields(given), DEFAULTS)) == ([f"{MARK}\nWhat?"], [CAT])
@@ -118,6 +120,7 @@ def test_what_is_no_picture_is_refused(part: dict[str, Any], message: str, param
         "data:image/png;base64," + base64.encodebytes(CAT).decode().replace("\n", "\r\n "),
         f"data:image/png;base64,{quote(_base64(CAT), safe='')}",
         f"data:image/png,{quote(CAT)}",
+        f' data:image/png;name="cat, mine.png"; base64,{_base64(CAT)}',
         f"data:,{quote(CAT)}",
     ],
 )

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from asyncio import wrap_future
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from threading import Event
 
 from textual.timer import Timer
 
@@ -13,7 +16,7 @@ from app.core.printable import printable, storable
 from app.core.program import in_background
 from app.settings.layers import picture_limits
 from app.ui.chat.view import ChatView
-from app.ui.composer.included_files import FileReading, include_files, without_file
+from app.ui.composer.included_files import include_files, without_file
 from app.ui.key_names import key
 
 COUNT_AFTER_S = 1.0
@@ -27,7 +30,10 @@ class MessageReader:
 
     def __init__(self, view: ChatView) -> None:
         self._view = view
-        self._reading: FileReading | None = None
+        self._reading: Event | None = None
+        """Stops reading when it is set; None while nothing is read."""
+        self._line = ""
+        """Text for the status line."""
         self._refused = ""
         """The last refused text; the second time, its references without a file are sent as text."""
         self._timer: Timer | None = None
@@ -45,26 +51,27 @@ class MessageReader:
     def stop(self) -> bool:
         """Stop reading; return whether anything was read."""
         if self._reading is not None:
-            self._reading.stop()
+            self._reading.set()
         return self.is_reading
 
     async def read(self, text: str) -> str:
         """Return the message for a typed text, while the status line shows its files. Raises AppError."""
         self.refuse_if_reading()
         view, before = self._view, self._view.status.doing
-        self._reading = reading = FileReading(lambda name: view.call_later(self._show, name))
+        self._reading = stop = Event()
         view.screen.refresh_bindings()
         as_text, self._refused = text == self._refused, text
         try:
-            message = await self._message(text, reading, as_text=as_text)
+            show = partial(view.call_later, self._show)
+            message = await self._message(text, stop, show, as_text=as_text)
         except Interrupted:
             # References without a file may not have been listed yet.
             self._refused = ""
             raise AppError("Reading was stopped; the prompt was not sent.") from None
         finally:
-            reading.stop()
+            stop.set()
             self._reading = None
-            if view.status.doing == reading.line:
+            if view.status.doing == self._line:
                 view.status.do(before)
             # The program may end meanwhile.
             if view.is_attached:
@@ -72,8 +79,10 @@ class MessageReader:
         self._refused = ""
         return message
 
-    async def _message(self, text: str, reading: FileReading, *, as_text: bool) -> str:
-        """Return the message for a typed text, with its files; store its pictures.
+    async def _message(
+        self, text: str, stop: Event, show: Callable[[str], object] = lambda _: None, *, as_text: bool
+    ) -> str:
+        """Return the message for a typed text, with its files; store its pictures. `show` receives their names.
 
         Raises:
             AppError: A file cannot be included, or a reference names no file and is not sent `as_text`.
@@ -85,9 +94,9 @@ class MessageReader:
             return compose(question, pastes)
         session = self._view.session
         limits = picture_limits(session.settings)
-        work = in_background(lambda: include_files(question, pastes, Path(), limits, reading), "included files")
+        work = in_background(lambda: include_files(question, pastes, Path(), limits, stop, show), "included files")
         message, pictures = await wrap_future(work)
-        if reading.is_stopped():
+        if stop.is_set():
             # Text and pictures are read to their end.
             raise Interrupted
         if not as_text and (names := without_file(message)):
@@ -99,8 +108,8 @@ class MessageReader:
 
     def _show(self, name: str) -> None:
         if self._reading is not None:
-            self._reading.line = f"reading {printable(name)}"
-            self._view.status.do(self._reading.line)
+            self._line = f"reading {printable(name)}"
+            self._view.status.do(self._line)
 
     # Counting
 
@@ -120,7 +129,7 @@ class MessageReader:
         if len(text) < _COUNTED_CHARS and "@" not in text and not self._view.prompt.pastes:
             return
         try:
-            message = await self._message(text, FileReading(), as_text=True)
+            message = await self._message(text, Event(), as_text=True)
         except AppError:
             # The same error is shown when the prompt is sent.
             return

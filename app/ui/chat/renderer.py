@@ -128,7 +128,7 @@ class Renderer:
             view.prompt.focus()
         view.header.active = now.active_settings
         if Change.COUNTED in what and (typed := now.answering.typed) is not None and now.pair is not None:
-            n_shown = sum(typed.pictures.values())
+            n_shown = sum(n for _, n in typed.pictures)
             pictures = f", {n_shown:,} of them for pictures" if n_shown else ""
             view.hint.about(f"With this prompt: {typed.n_tokens:,} of {now.pair.n_ctx:,} tokens{pictures}")
         self._show_status(what, now)

@@ -13,7 +13,7 @@ from textual.widgets import Static
 
 from app.conversations.attached import split
 from app.conversations.titles import title_of
-from app.core.included import is_named_picture
+from app.core.included import PICTURE_SUFFIXES
 from app.core.printable import printable
 from app.session.library import Library
 from app.ui.actions import NEW_PATH, PATH, Action
@@ -156,7 +156,7 @@ def completions(
     below = search_files(typed, files) if typed and not typed.startswith(("/", "~", ".")) else ()
     found = [Suggestion(path, completed(path), whole=False) for path in below if path not in listed]
     return start, [
-        replace(each, note=picture_note) if is_named_picture(each.label) else each
+        replace(each, note=picture_note) if each.label.lower().endswith(PICTURE_SUFFIXES) else each
         for each in (*_suggested(listed, completed), *found)
     ]
 

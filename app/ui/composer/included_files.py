@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import shlex
 import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from threading import Event
 
 from app.conversations.attached import Attachment, compose, file_reference, quoted_reference, replace_references, split
 from app.core.errors import AppError, Interrupted
@@ -63,26 +63,6 @@ class Reference:
         return bool(_FILE_ENDING.search(self.readings[-1]))
 
 
-class FileReading:
-    """The files of a prompt while a thread reads them.
-
-    Args:
-        show: Receives the name of each file, on that thread.
-    """
-
-    def __init__(self, show: Callable[[str], object] = lambda _: None) -> None:
-        self.line = ""
-        self._show = show
-        self._stop = threading.Event()
-        self.stop, self.is_stopped = self._stop.set, self._stop.is_set
-
-    def begin(self, name: str) -> None:
-        """Show the next file. Raises Interrupted after `stop`."""
-        if self.is_stopped():
-            raise Interrupted
-        self._show(name)
-
-
 def without_file(message: str) -> list[str]:
     question, attachments = split(message)
     names = {each.name for each in attachments}
@@ -115,7 +95,8 @@ def dropped_files(text: str) -> str | None:
         words = shlex.split(line, posix=sys.platform != "win32")
     except ValueError:
         words = []
-    for paths in ([line], [_path_of(word) for word in words]):
+    for written in (line.splitlines(), words):
+        paths = [_path_of(each) for each in written if each]
         if paths and all(_DROPPED_FILE.search(path) and is_file(_placed(path, Path())) for path in paths):
             return "".join(map(completed, paths))
     return None
@@ -154,25 +135,28 @@ def include_files(
     pastes: Sequence[Attachment],
     base: Path,
     limits: PictureLimits | None = None,
-    reading: FileReading | None = None,
+    stop: Event | None = None,
+    show: Callable[[str], object] = lambda _: None,
 ) -> tuple[str, list[PictureData]]:
     """Return the message for a typed question, after its files and pastes, and the pictures among the files.
 
-    Relative paths start from `base`.
+    Relative paths start from `base`; `show` receives the name of each file, and `stop` ends the reading when it is set.
 
     Raises:
         AppError: A file cannot be included, or a path that can only mean a file does not exist.
         Interrupted: The reading was stopped.
     """
-    reading = reading or FileReading()
+    stop = stop or Event()
     question = _quote_paths(question, base)
     files = dict(filter(None, (find_file(reference, base) for reference in references(question))))
     attachments: dict[Attachment, None] = {}
     pictures: list[PictureData] = []
     words: dict[str, str] = {}
     for name, path in files.items():
-        reading.begin(name)
-        found = read_included(path, name, limits or PictureLimits(), reading.is_stopped)
+        if stop.is_set():
+            raise Interrupted
+        show(name)
+        found = read_included(path, name, limits or PictureLimits(), stop.is_set)
         if isinstance(found, str):
             shown = [Attachment(name, found)]
         else:

@@ -16,7 +16,7 @@ from typing import Any
 from textual.app import App
 
 from app.core.errors import AppError
-from app.core.printable import storable
+from app.core.printable import one_line, storable
 from app.core.program import find_program, in_background, limited_run
 from app.ui.widgets.hint import Hint
 
@@ -123,7 +123,8 @@ def clipboard_picture(environment: Mapping[str, str] = os.environ, system: str =
         package = _PACKAGE_BY_PROGRAM.get(name, name)
         raise AppError(f"The clipboard cannot be read without {name}.", f"Install {package}, or name a file with @.")
     try:
-        output = limited_run([program, *arguments], _PASTE_S, environment, most_bytes=_MAX_PICTURE_BYTES).stdout
+        done = limited_run([program, *arguments], _PASTE_S, environment, most_bytes=_MAX_PICTURE_BYTES)
+        output = done.stdout if done.returncode == 0 else b""
         if name == "osascript":
             found = _MACOS_DATA.search(output)
             output = bytes.fromhex(found[1].decode()) if found is not None else b""
@@ -132,7 +133,9 @@ def clipboard_picture(environment: Mapping[str, str] = os.environ, system: str =
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         raise AppError(f"{name} could not read the clipboard.", "Name a file with @ instead.") from error
     if not output:
-        raise AppError("There is no picture on the clipboard.", "Copy one, or name its file with @.")
+        reason = one_line(done.stderr.decode(errors="replace")).rstrip(".")
+        said = f": {reason}" if reason else ""
+        raise AppError(f"There is no picture on the clipboard{said}.", "Copy one, or name its file with @.")
     return output
 
 
@@ -143,4 +146,8 @@ def _paste_command(environment: Mapping[str, str], system: str) -> tuple[str, ..
         return ("powershell.exe", *_WINDOWS_ARGUMENTS)
     if system == "darwin":
         return _MACOS_COMMAND
-    return _WAYLAND_COMMAND if environment.get("WAYLAND_DISPLAY") else _X11_COMMAND
+    if environment.get("WAYLAND_DISPLAY"):
+        return _WAYLAND_COMMAND
+    if environment.get("DISPLAY"):
+        return _X11_COMMAND
+    raise AppError("There is no desktop here whose clipboard could be read.", "Name a file with @ instead.")

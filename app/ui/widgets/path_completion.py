@@ -10,7 +10,7 @@ from itertools import islice
 from mimetypes import guess_type
 from pathlib import Path
 
-from app.core.included import is_named_picture
+from app.core.included import PICTURE_SUFFIXES
 from app.core.printable import printable
 from app.models.source import home_expanded
 
@@ -52,7 +52,7 @@ def _is_offered(entry: os.DirEntry[str], ending: str) -> bool:
 def is_readable(entry: os.DirEntry[str]) -> bool:
     """Return whether an entry is a file that may be text or a picture, by its name."""
     is_binary = (guess_type(entry.name)[0] or "").startswith(_BINARY_TYPES)
-    return entry.is_file() and (is_named_picture(entry.name) or not is_binary)
+    return entry.is_file() and (entry.name.lower().endswith(PICTURE_SUFFIXES) or not is_binary)
 
 
 def can_be_typed(name: str) -> bool:

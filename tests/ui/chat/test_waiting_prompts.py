@@ -142,8 +142,8 @@ async def test_the_size_of_a_long_prompt_is_shown_before_it_is_sent(monkeypatch:
     async with open_chat() as chat:
         chat.screen.view.prompt.put("word " * 200)
         await chat.until(lambda: chat.engine.jobs)
-        chat.engine.emit(JobEnded(chat.engine.job_number, PromptSize(1234, {"a": 700, "b": 80})))
-        await chat.shows("With this prompt: 1,234 of 32,768 tokens, 780 of them for pictures")
+        chat.engine.emit(JobEnded(chat.engine.job_number, PromptSize(1934, (("a", 700), ("a", 700), ("b", 80)))))
+        await chat.shows("With this prompt: 1,934 of 32,768 tokens, 1,480 of them for pictures")
         chat.screen.view.prompt.clear()
         await chat.until(lambda: "With this prompt" not in chat.text)
 

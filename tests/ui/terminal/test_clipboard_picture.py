@@ -54,10 +54,12 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         clipboard_picture({"WAYLAND_DISPLAY": "wayland-0"}, "linux")
     assert "Install wl-clipboard" in refused.value.hint
     monkeypatch.setattr(copying, "find_program", str)
-    empty = subprocess.CompletedProcess[bytes]([], 1, b"", b"No suitable type")
-    monkeypatch.setattr(copying, "limited_run", lambda *given, **more: empty)
-    with pytest.raises(AppError, match="no picture on the clipboard"):
-        clipboard_picture({}, "darwin")
+    failed = subprocess.CompletedProcess[bytes]([], 1, b"Error", b"No suitable type.\n")
+    monkeypatch.setattr(copying, "limited_run", lambda *given, **more: failed)
+    with pytest.raises(AppError, match=r"no picture on the clipboard: No suitable type\.$"):
+        clipboard_picture({"DISPLAY": ":0"}, "linux")
+    with pytest.raises(AppError, match="no desktop here"):
+        clipboard_picture({}, "linux")
     wrong = subprocess.CompletedProcess[bytes]([], 0, b"Error", b"")
     monkeypatch.setattr(copying, "limited_run", lambda *given, **more: wrong)
     with pytest.raises(AppError, match="powershell could not read the clipboard"):

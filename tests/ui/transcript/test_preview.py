@@ -93,8 +93,9 @@ def test_dropped_paths_are_read_as_terminals_write_them(folder: Path) -> None:
     written = [f"{dog}", f"'{dog}'", f'"{dog}"', dog.as_uri()]
     written += [] if sys.platform == "win32" else [str(dog).replace(" ", "\\ ") + "\n"]
     assert [dropped_files(each) for each in written] == [expected] * len(written)
-    both = f"'{dog}' '{folder / 'cat.png'}'"
-    assert dropped_files(both) == f"{expected}@{folder / 'cat.png'} "
+    cat = folder / "cat.png"
+    for both in (f"'{dog}' '{cat}'", f"{dog}\n{cat}", f"{dog.as_uri()}\n\n{cat.as_uri()}"):
+        assert dropped_files(both) == f"{expected}@{cat} "
     for other in ("cat.txt", "see cat.png", "absent.png", "it's.png", "", "a\n" * 3000 + "cat.png"):
         assert dropped_files(other) is None
 
