@@ -53,12 +53,6 @@ def test_a_file_with_the_name_of_a_picture_is_not_sent_as_text(tmp_path: Path, d
         read_included(tmp_path / "a.PNG", "a.PNG", PictureLimits())
 
 
-def test_a_large_picture_is_not_read_whole(tmp_path: Path) -> None:
-    (tmp_path / "a.png").write_bytes(png(40, 30) + bytes(2_000_000))
-    with pytest.raises(AppError, match=r"a\.png is larger than 1 MB"):
-        read_included(tmp_path / "a.png", "a.png", PictureLimits(megabytes=1))
-
-
 @pytest.mark.parametrize(
     ("name", "numbers"), [("a.pdf", (1, 2, 3)), ("a.pdf:2-", (2, 3)), ("a.pdf:1-2", (1, 2)), ("A.PDF:3", (3,))]
 )

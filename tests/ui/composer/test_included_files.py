@@ -12,7 +12,7 @@ from app.conversations.attached import Attachment, compose, question_of, split
 from app.core.errors import AppError
 from app.core.regular_file import MissingFile
 from app.ui.composer.completion import completions
-from app.ui.composer.included_files import chosen_file, completed, include_files, reference_at, references
+from app.ui.composer.included_files import chosen_file, include_files, reference_at, references
 from app.ui.widgets.path_completion import MOST, matching_paths
 from tests.core.test_included import pdf
 
@@ -31,11 +31,6 @@ from tests.core.test_included import pdf
 )
 def test_paths_are_found_after_an_at_sign(text: str, paths: list[str]) -> None:
     assert [each.path for each in references(text)] == paths
-
-
-def test_a_sentence_may_end_behind_a_path() -> None:
-    assert next(references("see @notes.md.")).readings == ("notes.md.", "notes.md")
-    assert next(references("(@b.py)")).readings[-1] == "b.py"
 
 
 @pytest.mark.parametrize(
@@ -62,13 +57,6 @@ def test_the_path_before_the_cursor_is_completed() -> None:
     assert reference_at('@"my ""o', 8) == (0, 'my "o')
     assert reference_at('@"done" ', 7) is None
     assert reference_at("see @no and", 11) is None
-
-
-def test_a_completed_path_ends_a_word_and_a_directory_does_not() -> None:
-    assert completed("notes.md") == "@notes.md "
-    assert completed("src/") == "@src/"
-    assert completed("my notes.md") == '@"my notes.md" '
-    assert completed("my files/") == '@"my files/'
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import pytest
 from textual import events
 
 from app.conversations.store import Store
-from app.core.errors import AppError
 from app.core.pictures import MARK, read_picture
 from app.ui.composer.included_files import dropped_files
 from app.ui.transcript.preview import half_cells
@@ -69,16 +68,6 @@ async def test_the_picture_on_the_clipboard_is_pasted(monkeypatch: pytest.Monkey
         await chat.type(" what?")
         await chat.next_request("enter")
         assert _asked(chat) == ([f"{MARK} what?"], ["pasted picture"])
-
-
-async def test_a_clipboard_without_a_picture_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    def nothing() -> bytes:
-        raise AppError("There is no picture on the clipboard.", "Copy one.")
-
-    monkeypatch.setattr("app.ui.chat.conversation_commands.clipboard_picture", nothing)
-    async with open_chat() as chat:
-        await chat.type("/paste")
-        await chat.press("enter", shows="There is no picture on the clipboard.")
 
 
 async def test_a_dropped_file_is_referred_to(folder: Path) -> None:
