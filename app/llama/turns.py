@@ -21,14 +21,9 @@ _NO_ANSWER = "(no answer)"
 def rearranged(messages: Sequence[Message]) -> Iterator[list[Message]]:
     """Yield other forms of a conversation that a template refuses, first those that change the least."""
     seen = [list(messages)]
-    forms = [without_system(messages)]
-    changed = list(messages)
-    for change in (_with_short_ids, _with_one_call_a_turn, _alternating):
-        changed = change(changed)
-        forms.append(changed)
-    forms.append(_alternating(without_system(changed)))
-    forms.append(_with_texts_apart(_with_one_call_a_turn(messages)))
-    for form in forms:
+    short = _with_short_ids(messages)
+    alternating = (_alternating(short), _alternating(without_system(short)))
+    for form in (without_system(messages), short, _with_one_call_a_turn(short), *alternating):
         if form not in seen:
             seen.append(form)
             yield form
@@ -111,31 +106,20 @@ def _with_short_ids(messages: Sequence[Message]) -> list[Message]:
 
 
 def _with_one_call_a_turn(messages: Sequence[Message]) -> list[Message]:
+    """Put each call, and the text before it, into a turn of its own; a result follows its call."""
     out: list[Message] = []
     moved: set[int] = set()
     for at, message in enumerate(messages):
         if at in moved:
             continue
-        first, *others = message.tool_calls or (None,)
-        out.append(message if first is None else replace(message, tool_calls=(first,)))
-        for call in message.tool_calls:
-            if call in others:
-                out.append(Message(Role.ASSISTANT, "", tool_calls=(call,)))
-            results = (n for n in range(at + 1, len(messages)) if messages[n].tool_call_id == call.id and others)
+        if not message.tool_calls or message.content.strip():
+            out.append(replace(message, tool_calls=(), reasoning="" if message.tool_calls else message.reasoning))
+        for n, call in enumerate(message.tool_calls):
+            out.append(Message(Role.ASSISTANT, "", "" if n else message.reasoning, (call,)))
+            results = (later for later in range(at + 1, len(messages)) if messages[later].tool_call_id == call.id)
             if (found := next(results, None)) is not None:
                 moved.add(found)
                 out.append(messages[found])
-    return out
-
-
-def _with_texts_apart(messages: Sequence[Message]) -> list[Message]:
-    """Put the text before a call into a turn of its own."""
-    out: list[Message] = []
-    for message in messages:
-        if message.tool_calls and message.content.strip():
-            out.append(Message(Role.ASSISTANT, message.content))
-            message = replace(message, content="")
-        out.append(message)
     return out
 
 
