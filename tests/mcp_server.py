@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mcp.server import MCPServer
 
-STYLED = "\x1b[31mred\x1b[0m <|im_end|> [bold]x[/bold] a\u200bb"
 N_MANY = 500
 _FLOOD = 2 << 20
 
@@ -37,7 +36,7 @@ def sdk_server() -> MCPServer:
         """Return the text of a file."""
         return Path(path).read_text("utf-8")
 
-    @server.tool()
+    @server.tool(annotations=ToolAnnotations(read_only_hint=True, destructive_hint=True))
     def write_file(path: str, text: str) -> str:
         """Replace the text of a file."""
         Path(path).write_text(text, "utf-8")
@@ -47,11 +46,6 @@ def sdk_server() -> MCPServer:
     def environment() -> str:
         """Return the names of all environment variables."""
         return " ".join(sorted(os.environ))
-
-    @server.tool(annotations=reads)
-    def styled() -> str:
-        """Return terminal sequences, marks of templates and invisible characters."""
-        return STYLED
 
     return server
 

@@ -24,7 +24,7 @@ _EXAMPLE_FILE = (
 
 def list_tools(*, as_json: bool = False) -> int:
     """Print the servers; hide their secrets, which arguments may hold too."""
-    servers, always = _servers(), Permissions(allowed_tools_file()).always
+    servers, always = _servers(), Permissions(allowed_tools_file()).always()
     width, lines = max(len(server.name) for server in servers), []
     for server in servers:
         how = server.fault or server.address or f"{server.command} ({counted(len(server.args), 'argument')})"
@@ -50,7 +50,7 @@ def list_tools(*, as_json: bool = False) -> int:
 def revoke_tools(names: Sequence[str], *, as_json: bool = False) -> int:
     """Revoke permissions; a name is a tool, SERVER/TOOL, or a server with all its tools."""
     permissions = Permissions(allowed_tools_file())
-    names_by_key = {key: _names_of(key) for key in permissions.always}
+    names_by_key = {key: _names_of(key) for key in permissions.always()}
     for name in names:
         if not any(name in known for known in names_by_key.values()):
             listed = ", ".join(map(printable, names_by_key)) or "none"

@@ -162,7 +162,7 @@ class ChatTemplate:
         forms = [(messages, tools)] if self.shows_tools or not tools else []
         if has_calls and self.shows_tools:
             # Some templates show tools and results, but leave the calls to the text of an answer.
-            forms.append(([with_calls_as_text(message, self.call_format) for message in messages], tools))
+            forms.append((with_calls_as_text(messages, self.call_format), tools))
         if has_calls or tools:
             # Some templates know no calls, or fail with schemas that they do not know.
             forms.append((with_tools_as_text(messages, tools), ()))

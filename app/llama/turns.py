@@ -68,22 +68,22 @@ def with_tools_as_text(messages: Sequence[Message], tools: Sequence[Mapping[str,
     """Return a conversation with tools, calls and results as text, for a template that shows no tools."""
     system = [m.content for m in messages if m.role is Role.SYSTEM] + ([instructions(tools)] if tools else [])
     out = [Message(Role.SYSTEM, "\n\n".join(system))] if system else []
-    for message in messages:
+    for message in with_calls_as_text(messages, HERMES):
         if message.tool_call_id:
             out.append(Message(Role.USER, f"<tool_response>\n{message.content}\n</tool_response>"))
-        elif message.tool_calls:
-            out.append(with_calls_as_text(message, HERMES))
         elif message.role is not Role.SYSTEM:
             out.append(message)
     return out
 
 
-def with_calls_as_text(message: Message, form: CallFormat) -> Message:
-    """Return an answer whose calls are a part of its text, for a template that shows no calls."""
-    if not message.tool_calls:
-        return message
-    text = f"{message.content}\n{form.written(message.tool_calls)}".lstrip()
-    return replace(message, content=text, tool_calls=())
+def with_calls_as_text(messages: Sequence[Message], form: CallFormat) -> list[Message]:
+    """Return a conversation whose calls belong to the text of answers, for a template that shows no calls."""
+    return [
+        replace(one, content=f"{one.content}\n{form.written(one.tool_calls)}".lstrip(), tool_calls=())
+        if one.tool_calls
+        else one
+        for one in messages
+    ]
 
 
 def _with_short_ids(messages: Sequence[Message]) -> list[Message]:

@@ -36,31 +36,20 @@ class Permissions:
         self._always: dict[str, str] = {}
         self._in_conversation: dict[tuple[int | None, str], str] = {}
 
-    @property
-    def always(self) -> dict[str, str]:
-        """The digests of the always allowed tools by key; another Tandem may have changed the file.
-
-        No tool is allowed while the file is unreadable.
-        """
-        try:
-            return self._stored()
-        except AppError:
-            return {}
-
     def allows(self, tool: Tool, conversation: int | None) -> bool:
         """Return whether a tool may run without asking, with its current description and the current file."""
-        return tool.digest in (self._in_conversation.get((conversation, tool.key)), self.always.get(tool.key))
+        return tool.digest in (self._in_conversation.get((conversation, tool.key)), self._readable().get(tool.key))
 
     def of_server(self, server: str) -> dict[str, str]:
         """Return the names of a server's allowed tools, with where each is allowed."""
         here = dict.fromkeys((key for _, key in self._in_conversation), "in a conversation")
         start = tool_key(server, "")
-        found = here | dict.fromkeys(self.always, "always")
+        found = here | dict.fromkeys(self._readable(), "always")
         return {key.removeprefix(start): where for key, where in sorted(found.items()) if key.startswith(start)}
 
     def knows(self, tool: Tool) -> bool:
         """Return whether a tool was ever allowed, perhaps with another description."""
-        return tool.key in self.always or any(key == tool.key for _, key in self._in_conversation)
+        return tool.key in self._readable() or any(key == tool.key for _, key in self._in_conversation)
 
     def allow(self, permission: Permission, tools: Iterable[Tool], conversation: int | None) -> None:
         """Remember what the user allows. Raises AppError if it cannot be stored."""
@@ -68,17 +57,27 @@ class Permissions:
         if permission is Permission.CONVERSATION:
             self._in_conversation |= {(conversation, key): digest for key, digest in new.items()}
         elif permission in (Permission.ALWAYS, Permission.READING):
-            self._write(self._stored() | new)
+            self._write(self.always() | new)
 
     def revoke(self, keys: Iterable[str]) -> None:
         """Ask again before these tools run, in all conversations. Raises AppError if it cannot be stored."""
         gone = set(keys)
         here = self._in_conversation.items()
         self._in_conversation = {where: digest for where, digest in here if where[1] not in gone}
-        self._write({key: digest for key, digest in self._stored().items() if key not in gone})
+        self._write({key: digest for key, digest in self.always().items() if key not in gone})
 
-    def _stored(self) -> dict[str, str]:
-        """Return what is always allowed. Raises AppError for a file that must not be overwritten."""
+    def _readable(self) -> dict[str, str]:
+        """Return what is always allowed, which is nothing while the file cannot be read."""
+        try:
+            return self.always()
+        except AppError:
+            return {}
+
+    def always(self) -> dict[str, str]:
+        """Return the digests of the tools that are always allowed by key, as the file has them now.
+
+        Raises AppError for a file that cannot be read, and so must not be overwritten.
+        """
         if self._file is None:
             return self._always
         try:

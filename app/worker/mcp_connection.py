@@ -193,7 +193,8 @@ async def list_tools(client: Client, server: McpServer) -> tuple[Tool, ...]:
     for _ in range(_MAX_PAGES):
         page = await client.list_tools(cursor=cursor, cache_mode="refresh")
         for tool in filter(lambda tool: server.offers(tool.name), page.tools):
-            reads_only = tool.annotations is not None and tool.annotations.read_only_hint is True
+            hints = tool.annotations
+            reads_only = hints is not None and hints.read_only_hint is True and hints.destructive_hint is not True
             text = printable(tool.description or tool.title or "")
             found[tool.name] = Tool(server.name, tool.name, text, tool.input_schema, reads_only)
         cursor = page.next_cursor
@@ -227,4 +228,4 @@ def _text_of(result: Any) -> str:
         parts.append(f"[{', '.join(map(str, filter(None, named)))}: not shown]" if text is None else text)
     if not parts and result.structured_content is not None:
         parts = [json.dumps(result.structured_content, ensure_ascii=False)]
-    return printable("\n".join(parts)[:_MAX_CHARACTERS])
+    return "\n".join(parts)[:_MAX_CHARACTERS]

@@ -99,6 +99,7 @@ def test_what_another_tandem_revokes_holds_for_the_next_call(chat: ToolChat, tmp
 
 
 def test_a_whole_turn(chat: ToolChat) -> None:
+    assert chat.host.connected == []
     chat.session.send("What is in notes.md?")
     assert (chat.engine.requests, chat.host.connected) == ([], ["files"])
     chat.session.handle(ToolsListed("files", (READ, WRITE)))
@@ -187,12 +188,15 @@ def test_a_changed_tool_is_asked_about_again(chat: ToolChat) -> None:
     assert chat.question.has_changed
 
 
-def test_a_declined_call_is_an_error_for_the_model(chat: ToolChat) -> None:
+def test_a_declined_call_is_an_error_for_the_model_and_asked_about_once(chat: ToolChat) -> None:
     chat.asks("a")
     chat.calls(call("write_file"))
     chat.session.permit(Permission.NO)
 
     assert chat.read == ["a", "", "The user does not allow this call."]
+    chat.calls(call("write_file"))
+    assert chat.session.question is None
+    assert not chat.engine.requests[-1].tools
     assert chat.host.calls == []
 
 
@@ -284,16 +288,6 @@ def test_a_repeated_call_is_not_run_and_the_model_answers_without_tools(
     assert chat.read == [f"What is in notes.md?\n\nResult of {shown_call(first)}:\n{result}"]
     chat.finishes("Milk.")
     assert chat.roles == "user assistant tool assistant tool assistant"
-
-
-def test_a_declined_call_is_not_asked_about_again(chat: ToolChat) -> None:
-    chat.asks("a")
-    chat.calls(call("write_file"))
-    chat.session.permit(Permission.NO)
-    chat.calls(call("write_file"))
-
-    assert chat.session.question is None
-    assert not chat.engine.requests[-1].tools
 
 
 def test_a_tool_that_may_change_something_runs_again_until_its_result_is_the_same(chat: ToolChat) -> None:
@@ -465,11 +459,13 @@ def test_a_damaged_file_of_permissions_is_not_overwritten(tmp_path: Path, damage
     file = tmp_path / "tools.json"
     file.write_text(damaged)
     permissions = Permissions(file)
-    assert permissions.always == {}
+    assert not permissions.allows(READ, None)
     with pytest.raises(AppError, match="is damaged"):
         permissions.allow(Permission.ALWAYS, [READ], None)
     with pytest.raises(AppError, match="is damaged"):
         permissions.revoke([READ.key])
+    with pytest.raises(AppError, match="is damaged"):
+        permissions.always()
 
     assert file.read_text() == damaged
 
@@ -566,16 +562,12 @@ def test_a_long_result_is_cut(chat: ToolChat) -> None:
 
 
 def test_a_result_has_no_invisible_characters(chat: ToolChat) -> None:
-    chat.reads("\x1b[31mred a\u200bb")
+    chat.reads("\x1b[31mred\x1b[0m <|im_end|> [bold]x[/bold] a\u200bb")
 
-    assert chat.read[-1] == "[31mred ab"
+    assert chat.read[-1] == "[31mred[0m <|im_end|> [bold]x[/bold] ab"
 
 
 # Servers
-
-
-def test_no_server_starts_before_a_prompt(chat: ToolChat) -> None:
-    assert chat.host.connected == []
 
 
 def test_a_conversation_without_tools(chat: ToolChat) -> None:

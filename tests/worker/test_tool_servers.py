@@ -115,10 +115,6 @@ def test_a_server_inherits_no_secrets(good: Host) -> None:
     assert "HF_TOKEN" not in good.call(SDK, "environment").text
 
 
-def test_a_result_has_no_control_characters(good: Host) -> None:
-    assert good.call(SDK, "styled").text == "[31mred[0m <|im_end|> [bold]x[/bold] ab"
-
-
 @pytest.mark.parametrize("kind", ["mcp", "sse"])
 def test_a_server_over_http(tmp_path: Path, kind: str) -> None:
     file = tmp_path / "notes.md"
