@@ -79,7 +79,7 @@ class BadServer:
                 about = {"protocolVersion": params["protocolVersion"], "capabilities": {"tools": {}}}
                 self._send(id_, result={**about, "serverInfo": {"name": "bad", "version": "1"}})
             case "tools/list":
-                schema, read_only = {"type": "object"}, {"readOnlyHint": True}
+                schema, read_only = {"type": "object", "description": "a\u200bb\u2028c"}, {"readOnlyHint": True}
                 notes = [read_only if name == "dies_once" else {} for name in self.tools]
                 tools = [
                     {"name": n, "inputSchema": schema, "annotations": a} for n, a in zip(self.tools, notes, strict=True)

@@ -196,7 +196,9 @@ async def list_tools(client: Client, server: McpServer) -> tuple[Tool, ...]:
             hints = tool.annotations
             reads_only = hints is not None and hints.read_only_hint is True and hints.destructive_hint is not True
             text = printable(tool.description or tool.title or "")
-            found[tool.name] = Tool(server.name, tool.name, text, tool.input_schema, reads_only)
+            # The model must not read what the user cannot see.
+            schema = json.loads(printable(json.dumps(tool.input_schema, ensure_ascii=False)), strict=False)
+            found[tool.name] = Tool(server.name, tool.name, text, schema, reads_only)
         cursor = page.next_cursor
         if not cursor:
             break

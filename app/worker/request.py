@@ -12,6 +12,7 @@ from app.conversations.tree import as_message
 from app.core.errors import ContextOverflowError, UsageError
 from app.core.fixes import fix
 from app.core.pictures import PictureData
+from app.core.units import counted
 from app.engine.events import PromptProgress
 from app.engine.types import Drafting, Guidance, SamplingParams
 from app.models.pair_info import or_longer
@@ -183,7 +184,7 @@ def refuse_overflow(pair: LoadedPair, request: AnswerRequest, n_tokens: int) -> 
     subject, shorter = _SUBJECT_AND_FIX[whose]
     if whose == "tools":
         largest = max(request.tools, key=lambda tool: len(json.dumps(tool)))["function"]["name"]
-        subject = f"The {len(request.tools):,} tools, of which {largest} is the largest, have"
+        subject = f"The definitions of {counted(len(request.tools), 'tool')}, of which {largest} is the largest, have"
     elif pictures and whose in ("prompt", "system"):
         shorter = "Use smaller or fewer pictures" if len(pictures) > 1 else "Use a smaller picture"
     message = f"{subject} {n_tokens:,} tokens and the context holds {n_ctx:,}."

@@ -147,7 +147,7 @@ RESULT = (Message(Role.ASSISTANT, "a"), Message(Role.TOOL, "b" * 30, tool_call_i
         (
             (Message(Role.USER, "a"),),
             (tool("small"), tool("big", "long"), tool("other")),
-            "The 3 tools, of which big is the largest, have 30 tokens and the context holds 16.",
+            "The definitions of 3 tools, of which big is the largest, have 30 tokens and the context holds 16.",
             "tools",
         ),
         ((Message(Role.USER, "a"), *RESULT), (), "The prompt has 32 tokens and the context holds 16.", "prompt"),

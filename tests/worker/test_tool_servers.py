@@ -263,6 +263,10 @@ def test_a_result_has_no_keys_of_the_configuration(bad: Host) -> None:
     assert bad.call(known, "echoes").text == "*** /srv/notes"
 
 
+def test_a_schema_has_no_invisible_characters(bad: Host) -> None:
+    assert bad.list(BAD).tools[0].schema == {"type": "object", "description": "ab\nc"}
+
+
 def test_a_list_is_read_again_each_time(bad: Host) -> None:
     assert len(bad.list(BAD).tools) < mcp_server.N_MANY
     bad.call(BAD, "many")
