@@ -145,7 +145,7 @@ class _Benchmark:
             status.say("Stopped before every side had answered one prompt.")
             return INTERRUPTED
         is_stopped = not plan.is_enough(results)
-        early = f"broken off at {at}" if broken is not None else "stopped early" if is_stopped else ""
+        early = f"failed at {at}" if broken is not None else "stopped early" if is_stopped else ""
         self._report(results, f"{early} after {n_done} of {plan.n_runs} answers" if early else "")
         if broken is not None:
             raise broken
@@ -161,8 +161,8 @@ class _Benchmark:
             seconds = plan.n_runs * most * memory.costs.target_ns(1, 0) / 1e9
             text += f", about {duration(seconds)}"
         status.say(f"{text}.")
-        ends = ["It ends sooner once the answer is clear."] * (plan.ends_early and plan.repeat > 1)
-        ends += ["Ctrl+C ends it and keeps what was measured."] if status.is_live else []
+        ends = ["It stops early when the result is clear."] * (plan.ends_early and plan.repeat > 1)
+        ends += ["Ctrl+C stops it and keeps the measurements."] if status.is_live else []
         if ends:
             status.say(" ".join(ends))
 

@@ -82,7 +82,7 @@ _RUN = Command(
         Option("--json-schema", type=FilePath(), metavar="FILE", help="answer with JSON of this schema"),
         Option("--grammar", type=FilePath(), metavar="FILE", help="answer by this grammar, in llama.cpp's GBNF"),
         Option("--allow", metavar="TOOL", multiple=True, help="let the model call this tool of --tools (repeatable)"),
-        switch("--no-server", help="load the models here, also if tandem serve runs this pair"),
+        switch("--no-server", help="load the models here, even if tandem serve runs this pair"),
         JSON,
         *_CHAT_OPTIONS,
     ],
@@ -147,7 +147,10 @@ _BENCH = Command(
     [
         switch("--quick", help=f"one short answer for each of {', '.join(QUICK_KINDS)}, until the speedup is clear"),
         Option(
-            "--prompts", type=STREAM, metavar="FILE", help="use other prompts: TOML by kind or one a line, - for stdin"
+            "--prompts",
+            type=STREAM,
+            metavar="FILE",
+            help="use other prompts: TOML by kind or one per line, - for stdin",
         ),
         Option("--kinds", metavar="KIND,...", help=f"use only these kinds of text: {', '.join(KINDS)}"),
         _count("--repeat", f"counted runs of each side (default: up to {REPEAT})"),
@@ -166,7 +169,7 @@ _BENCH = Command(
         ),
     ],
     notes="Sampling settings recommended by the model file are ignored, so that results of different files can be "
-    "compared. --json prints one object a run and one at the end.",
+    "compared. --json prints one object per run and one at the end.",
     examples="""
 tandem bench                                      every kind of text
 tandem bench --quick --fixed n_max=7,p_min=0.6    short, with fixed parameters

@@ -195,7 +195,7 @@ def _hub() -> Check:
 def _unfinished() -> Iterator[Check]:
     if left := unfinished():
         text = f"{gigabytes(sum(left.values()))} of {counted(len(left), 'file')} not complete in {folder()}"
-        hint = "Setting up the same pair resumes it. Otherwise delete it, by its pair or by hand:"
+        hint = "Setting up the same pair resumes it. To delete it instead:"
         yield Check("warning", "begun", text, (hint, "  tandem pairs remove NAME"))
 
 

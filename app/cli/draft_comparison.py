@@ -169,7 +169,7 @@ def draft_lines(rows: Sequence[Mapping[str, Any]], n_tokens: int) -> list[str]:
             )
         )
     best = rows[0]
-    verdict = "None of them should help here; the target is faster without a draft."
+    verdict = "None of these drafts should help here; the target is faster alone."
     if best["expected_speedup"] > MIN_GAIN:
         verdict = f"Best: {printable(cells[1][0])}, {times(best['expected_speedup'])} (estimate)."
     return [*text_table(cells, left=1), _DRAFT_LEGEND.format(n_tokens), "", verdict]

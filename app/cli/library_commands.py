@@ -28,7 +28,7 @@ SETUP = Command(
             help="none: no projector, the file that reads pictures (default: auto, the target's if it has one)",
         ),
         _YES_SWITCH,
-        switch("--latest", help="use the current files where they changed on Hugging Face, without a checksum"),
+        switch("--latest", help="use the current files if they changed on Hugging Face, without a checksum"),
         switch("--no-trial", help="do not load the pair after the download"),
         switch("--no-default", help="keep the default pair"),
         JSON,

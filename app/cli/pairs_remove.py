@@ -44,7 +44,9 @@ def remove_pairs(
         raise UsageError("--keep-files and --all-files exclude each other.")
     if unused:
         if pair is not None or keep_files or all_files:
-            raise UsageError("--unused goes with no pair and no other choice of files.", "Leave one or the other out.")
+            raise UsageError(
+                "--unused cannot be combined with a pair or another choice of files.", "Leave one or the other out."
+            )
         return _remove_unused(yes=yes)
     if pair is None:
         raise UsageError("No pair given.", "To list them: tandem pairs list")
@@ -119,7 +121,7 @@ def plan_removal(
     for source, model in files:
         for path in filter(is_file, model.parts):
             kept = "another pair uses it" if path in used else _why_kept(source, everything or path in downloaded)
-            note = "Tandem made it, and makes it again when needed" if isinstance(source, DemoModel) else None
+            note = "Tandem created it, and creates it again when needed" if isinstance(source, DemoModel) else None
             removals.append(Removal(path, path.stat().st_size, note, kept))
     return removals
 
@@ -141,7 +143,7 @@ def plan_partial(pair: Pair) -> list[Removal]:
     A model without a known checksum may be any incomplete download of its repository.
     """
     begun = [
-        Removal(path, size, "from a download that was stopped")
+        Removal(path, size, "from an interrupted download")
         for source in pair.sources
         if isinstance(source, HubModel)
         for path, size in cache.unfinished(source.repo).items()

@@ -56,7 +56,7 @@ def run(
     """Answer one prompt."""
     is_stdin = prompt in (None, "-") and prompt_file in (None, STDIN)
     if is_stdin and STDIN in file:
-        raise UsageError("Standard input is the prompt or a file before it, not both.", "Give the prompt in words.")
+        raise UsageError("Standard input cannot be both the prompt and a file.", "Give the prompt as an argument.")
     # Report a wrong file name even if no pair is set up.
     for each in file:
         if each != STDIN:
@@ -239,7 +239,7 @@ def with_files(
     for file in files:
         if file == STDIN:
             if is_silent(_SILENCE_S):
-                status.say("Waiting for the end of standard input; < /dev/null means that there is none.")
+                status.say("Waiting for the end of standard input; use < /dev/null if there is none.")
             name, found = "standard input", included(read_input(), file, "Standard input", limits)
         else:
             name, found = str(file), read_included(file, str(file), limits)

@@ -97,7 +97,7 @@ def _split(text: str) -> tuple[str | None, str]:
 def _named(text: str) -> tuple[str | None, Setting]:
     preset, name = _split(text)
     if preset and not is_preset_name(preset):
-        raise UsageError(f'"{printable(preset)}" is no name for a preset.', "Use letters, digits and dashes.")
+        raise UsageError(f'"{printable(preset)}" is not a valid preset name.', "Use letters, digits and dashes.")
     if text.startswith(f"{KEYS}."):
         raise UsageError("Keys are not set here.", f'Add "chat.again" = "f8" under [{KEYS}] in {settings_file()}.')
     setting = find(name)

@@ -81,9 +81,9 @@ def setup(
     """Set a pair up; return the exit code."""
     options = _Options(target, draft, name is not None, yes, latest, mmproj, no_trial, not no_default)
     if target is None and draft is None and name is not None:
-        raise UsageError("--name goes with --target.", "It names a pair that you put together.")
+        raise UsageError("--name needs --target.", "It names a pair of your own models.")
     if latest and pair is None:
-        raise UsageError("--latest needs the name of a pair.", "For models that you name, leave it out.")
+        raise UsageError("--latest needs the name of a pair.", "Leave it out for your own models.")
     if pair is not None and (target is not None or draft is not None):
         raise UsageError("A pair's name and --target or --draft exclude each other.", "Give one or the other.")
     if target is not None or draft is not None:
@@ -105,7 +105,7 @@ def _set_up(pair: Pair | None, options: _Options, *, as_json: bool) -> int:
     except HubError as error:
         raise HubError(error.message, f"{error.hint}\n{_without_download()}".strip()) from error
     except Interrupted:
-        status.say("Stopped. Downloads are kept; run the same command to go on.")
+        status.say("Stopped. Downloads are kept; run the same command to continue.")
         return INTERRUPTED
     if done is None:
         status.say("Nothing was set up.")
@@ -141,7 +141,7 @@ def pair_of_models(target: str | None, draft: str | None, name: str | None) -> P
     pair = pair_of(target, draft)
     name = pair.name if name is None else name
     if not name.strip() or not name.isprintable() or "/" in name:
-        raise UsageError(f'"{name}" is no name for a pair.', "Use letters, digits, dots and dashes.")
+        raise UsageError(f'"{name}" is not a valid pair name.', "Use letters, digits, dots and dashes.")
     return replace(pair, name=name)
 
 

@@ -111,7 +111,7 @@ def explain(
     step = next((s for s in drafted.steps if s.first <= index < s.first + s.tokens), None)
     width = step.drafted + 1 if step is not None else 0
     if token is None or other is None:
-        why = "one answer was stopped earlier; up to there they are the same"
+        why = "one answer was stopped earlier; until then they are the same"
         return Difference(index, token, other, texts[0], texts[1], width, None, None, None, None, why)
     singly = [VerifyStep(i, 1, 0) for i in range(1, index + 1)]
     rows = (_replay(pair, plain, singly, index, cancelled), _replay(pair, drafted, drafted.steps, index, cancelled))
@@ -134,12 +134,12 @@ def softmax(logits: Logits) -> Logits:
 def _judge(sampling: SamplingParams, alone: tuple[float, float], moved: float, width: int) -> tuple[bool, str]:
     """Return whether rounding explains a difference, and a sentence."""
     gap = abs(alone[0] - alone[1])
-    sizes = "1 after larger ones, always 1 without drafts" if width == 1 else f"here {width}, without drafts 1"
+    sizes = "1 after larger batches, always 1 without drafts" if width == 1 else f"here {width}, without drafts 1"
     rounding = f"rounding depends on the batch size ({sizes})"
     if moved == 0 or moved > ROUNDING:
-        return False, f"a real difference: the batch moved a logit by {moved:.3g}, which is no rounding"
+        return False, f"a real difference: the batch moved a logit by {moved:.3g}, more than rounding explains"
     if not sampling.is_greedy:
-        cause = "the same random draw fell on the other token" if sampling.temperature > 0 else "the penalties decided"
+        cause = "the same random draw selected the other token" if sampling.temperature > 0 else "the penalties decided"
         return True, f"rounding difference: {rounding}, and {cause}"
     # Each logit may have moved by that much, towards the other.
     if gap <= 2 * moved:

@@ -96,7 +96,7 @@ def _read_document(document: _Document) -> str | dict[int, bytes]:
     if find_spec("kreuzberg") is None:
         raise AppError(
             f"{document.name} needs the package kreuzberg, which reads PDF and office files.",
-            "There is none for a Mac with Intel; save the document as text."
+            "It does not exist for Intel Macs; save the document as text."
             if (platform.system(), platform.machine()) == ("Darwin", "x86_64")
             else f"Install it: {fix('install', 'kreuzberg>=4.10,<5')}",
         )

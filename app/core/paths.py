@@ -77,4 +77,4 @@ def _folder(kind: str) -> Path:
     try:
         return Path(getattr(_PLATFORM_FOLDERS, kind))
     except RuntimeError:
-        raise AppError("This user has no home folder to keep anything in.", "Set HOME to a folder of yours.") from None
+        raise AppError("This user has no home folder.", "Set HOME to one of your folders.") from None

@@ -92,9 +92,9 @@ def status(path: Path) -> os.stat_result:
     """
     found = path.stat()
     if stat.S_ISDIR(found.st_mode):
-        raise IsADirectoryError(errno.EISDIR, "it is no regular file but a folder", str(path))
+        raise IsADirectoryError(errno.EISDIR, "it is a folder, not a regular file", str(path))
     if not stat.S_ISREG(found.st_mode):
-        raise PipeOrDeviceError(errno.EINVAL, "it is no regular file but a pipe or a device", str(path))
+        raise PipeOrDeviceError(errno.EINVAL, "it is a pipe or a device, not a regular file", str(path))
     return found
 
 

@@ -96,7 +96,7 @@ class Context:
         if not handle:
             what = f"a context of {params.n_ctx:,} tokens for {self.model.name}"
             fix = "Use a shorter context (⟨model.ctx⟩), or the KV cache type f16 (⟨model.kv_type⟩, ⟨draft.kv_type⟩)."
-            raise load_error(what, f"llama.cpp could not make {what}", fix)
+            raise load_error(what, f"llama.cpp could not create {what}", fix)
         return handle
 
     # app.engine.interfaces.TokenModel

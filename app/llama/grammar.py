@@ -51,9 +51,7 @@ class Grammar:
         if len(data) > _MAX_BYTES or b"\0" in data:
             raise UsageError(f"The grammar has {len(data):,} bytes; {_MAX_BYTES:,} without a null are possible.")
         if _nesting(text) > _MAX_DEPTH:
-            raise UsageError(
-                f"The grammar has more than {_MAX_DEPTH} brackets within each other.", "Use rules instead."
-            )
+            raise UsageError(f"The grammar has more than {_MAX_DEPTH} nested brackets.", "Use rules instead.")
         self._model = model
         self._handle: Any = native.llama_sampler_init_grammar(model.native_vocab, data, _ROOT_RULE)
         if not self._handle:

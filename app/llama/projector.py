@@ -198,7 +198,7 @@ class Projector:
             self._encoded.move_to_end(key)
             return self._encoded[key]
         if key not in self._asked:
-            raise UsageError("A prompt has a picture whose bytes are not known.")
+            raise UsageError("The bytes of a picture in the prompt are missing.")
         data, n_before, part = self._asked[key]
         return self._keep(key, part, self._rows(data, n_before, part))
 

@@ -75,7 +75,7 @@ class SamplerChain:
         for sampler in self._samplers():
             if not sampler:
                 native.llama_sampler_free(chain)
-                raise ModelLoadError("llama.cpp could not make the sampler chain.", "Check the sampling settings.")
+                raise ModelLoadError("llama.cpp could not create the sampler chain.", "Check the sampling settings.")
             native.llama_sampler_chain_add(chain, sampler)
         return chain
 

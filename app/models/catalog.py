@@ -152,7 +152,7 @@ class Catalog:
         if self.unread is not None:
             raise self.unread
         known = dict.fromkeys([*set_up, *self.pairs])
-        raise UsageError(f'There is no pair "{name}".{nearest(name, known)}', "All there are: ⟨pairs⟩")
+        raise UsageError(f'There is no pair "{name}".{nearest(name, known)}', "To list all pairs: ⟨pairs⟩")
 
 
 def shipped_file() -> Path:
@@ -282,7 +282,7 @@ def whole(entry: Mapping[str, Any], key: str, where: str) -> int | None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
         raise CatalogError(f"{where}.{key} must be a whole number above 0.")
     if value is not None and value > MAX_SIZE:
-        raise CatalogError(f"{where}.{key} is larger than can be meant.")
+        raise CatalogError(f"{where}.{key} is too large.")
     return value
 
 

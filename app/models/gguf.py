@@ -41,7 +41,7 @@ MAX_HEADER_BYTES = 1 << 28
 quarter of a million tokens, as many merges, and headers of 16 MB."""
 _FOREIGN_BYTES = 64
 _FOREIGN_MAGIC = {
-    b"version https://git-lfs": "Git put a pointer in its place, and git lfs pull downloads the file",
+    b"version https://git-lfs": "it is a Git LFS pointer, and git lfs pull downloads the file",
     b"<!doctype html": "it is a web page",
     b"<html": "it is a web page",
 }
@@ -197,7 +197,7 @@ def parse_header(data: bytes | mmap.mmap, *, tensors: bool = False, vocabulary: 
     reader = _Reader(data)
     if (magic := reader.take(4)) != MAGIC:
         if not any(magic):
-            raise HeaderError("it begins with zeros, as a power cut may leave it")
+            raise HeaderError("it begins with zeros, perhaps after a power cut")
         beginning = data[:_FOREIGN_BYTES].lstrip().lower()
         known = (what for start, what in _FOREIGN_MAGIC.items() if beginning.startswith(start))
         raise ForeignHeaderError(next(known, "it does not begin with GGUF"))

@@ -101,8 +101,7 @@ class PairInfo:
             return "the state of this model cannot be rolled back"
         if isinstance(drafting, DraftParams) and self._wants_more(drafting):
             return (
-                f"no draft is as long as n_min {drafting.n_min}, "
-                f"for at most {self.most_drafted} tokens can be rolled back"
+                f"no draft can reach n_min {drafting.n_min}, for at most {self.most_drafted} tokens can be rolled back"
             )
         without_lookup = ", and n-gram drafting is off" if isinstance(drafting, AutoDraft) else ""
         return f"there is no draft model{without_lookup}"
@@ -129,7 +128,7 @@ def context_limit(pair: PairInfo) -> ContextLimit:
         room = max(pair.n_ctx, pair.n_ctx_room)
         return ContextLimit(room, f"memory had room for {room:,} tokens at the last loading")
     if not target.n_ctx_train:
-        return ContextLimit(trained, f"the file of {target.name} does not say for what context it was trained")
+        return ContextLimit(trained, f"the file of {target.name} does not state its training context")
     return ContextLimit(trained, f"{target.name} was trained for {target.n_ctx_train:,} tokens")
 
 
@@ -155,7 +154,7 @@ def rounding(n_ctx: int) -> str:
 def context_line(pair: PairInfo) -> str:
     """Return the current and the longest context in a sentence."""
     limit = context_limit(pair)
-    most = f"at most {limit.n_ctx:,}" if limit.n_ctx > pair.n_ctx else "and no more"
+    most = f"at most {limit.n_ctx:,}" if limit.n_ctx > pair.n_ctx else "the maximum"
     return f"Now {pair.n_ctx:,}, {most} here: {limit.reason}."
 
 
@@ -172,5 +171,5 @@ def why_no_longer(pair: PairInfo) -> str:
     """Return as a clause why a longer context would not help."""
     limit = context_limit(pair)
     if limit.n_ctx > pair.n_ctx:
-        return f"the longest context here, {limit.n_ctx:,}, would not do: {limit.reason}"
+        return f"even the longest context here, {limit.n_ctx:,}, is too short: {limit.reason}"
     return f"a longer context is not possible: {limit.reason}"

@@ -99,7 +99,7 @@ def _checked(source: HubModel, watcher: Watcher) -> tuple[str, str | None]:
         # The pinned file is there.
         return UNKNOWN if isinstance(error, WaitError | HubTimeoutError) else NEWER, error.message
     if isinstance(now, HubModel) and source.is_pinned and not now.is_pinned:
-        return NEWER, f"The repository holds another {now.file} now."
+        return NEWER, f"The repository has a different {now.file} now."
     if listed.name.lower() != source.repo.lower():
         return RENAMED, f"The repository is {listed.name} now."
     return UNCHANGED, None

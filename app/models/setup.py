@@ -172,13 +172,13 @@ def _changes(pair: Pair, models: Iterable[ResolvedModel], watcher: Watcher) -> I
         if model.path is not None or not isinstance(named, HubModel) or not isinstance(used, HubModel):
             continue
         if named.is_pinned and not used.is_pinned:
-            yield f"{used.file} of {used.repo} is used as it is now; the catalog has no checksum of it."
+            yield f"{used.file} of {used.repo} is used in its current version; the catalog has no checksum for it."
         elif used.is_pinned and used.revision != DEFAULT_REVISION:
             with suppress(HubError):
                 now = current(used, watcher)
                 if isinstance(now, HubModel) and not now.is_pinned:
                     latest = fix("setup.latest", pair.name)
-                    still = f"the one of revision {used.revision[:7]} is used, which is still there"
+                    still = f"revision {used.revision[:7]} is used, which still exists"
                     yield f"{used.repo} has another {used.file} now; {still}. For the current one: {latest}"
 
 

@@ -99,7 +99,7 @@ class Session(ChatEvents):
     def permit(self, permission: Permission) -> None:
         """Answer the question about a call."""
         if self.question is None:
-            raise AppError("No call of a tool waits for you.")
+            raise AppError("No tool call is waiting for your answer.")
         failure = self.tools.answer(permission, self.conversation)
         if failure is not None:
             self.library.say(f"{failure.sentences} Only this call is allowed.")

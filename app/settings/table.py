@@ -171,7 +171,10 @@ SETTINGS: tuple[Setting, ...] = (
         more="all takes those of mcp.json that are not disabled; tandem run uses none unless told",
     ),
     _setting(
-        "answer.tool_rounds", Number(1, 1000, whole=True), "answers with calls in a row before Tandem asks", default=25
+        "answer.tool_rounds",
+        Number(1, 1000, whole=True),
+        "consecutive answers with calls before Tandem asks",
+        default=25,
     ),
     _setting("answer.titles", Switch(), "conversation titles by the model", more="written after the first answer"),
     _setting("answer.stop_on_repeat", Switch(), "detection of answers that repeat themselves"),

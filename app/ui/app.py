@@ -212,7 +212,7 @@ class TandemApp(App[None], inherit_bindings=False):
         from app.ui.screens.palette import Palette, entries, settings
 
         if isinstance(self.screen, BaseScreen) and not self._has_screen(Palette):
-            nothing = f"Nothing does that. Try fewer letters; {key('app.keys', 'f1')} lists every key and command."
+            nothing = f"No action matches. Try fewer letters; {key('app.keys', 'f1')} lists every key and command."
             found_only = list(settings(self.screen))
             palette = Palette(list(entries(self.screen)), "what do you want to do?", nothing, found_only=found_only)
             self.push_screen(palette, self._run_entry)

@@ -234,7 +234,7 @@ class EngineWorker(CommandQueue):
                 self._emit(Failed(request, StoppedError("Loading was stopped.")))
             except Exception as error:
                 log.exception("unexpected failure in the engine")
-                reason = f"Something unexpected went wrong: {type(error).__name__}: {error}"
+                reason = f"Unexpected error: {type(error).__name__}: {error}"
                 self._emit(Failed(request, AppError(reason, "Please report it.")))
         self._free()
 

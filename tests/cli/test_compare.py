@@ -73,7 +73,7 @@ def read_pair(given: Mapping[str, Any], modes: object = (), *, use_recommended: 
 
 
 def plan_of(arguments: str, of_file: Layer | None = None) -> BenchmarkPlan:
-    """Return what a benchmark with these flags and settings would run."""
+    """Return the plan of a benchmark with these flags and settings."""
     given = parse_args(["bench", *arguments.split()]).given
     settings = Resolved({Origin.FLAG: read_flags(given), Origin.FILE: of_file or {}})
     loader = pair_loader(settings, Pair("fake", "Fake", parse_source("x.gguf"), None), None)
@@ -199,7 +199,7 @@ def test_a_stop_before_anything(tandem: Tandem, monkeypatch: pytest.MonkeyPatch,
 
 
 class StopAfter:
-    """A cancel flag that is set once so many answers have begun."""
+    """A cancel flag that is set after this number of answers have begun."""
 
     def __init__(self, pair: FakePair, answers: int) -> None:
         self._pair, self._answers = pair, answers
@@ -264,7 +264,7 @@ def test_a_stopped_benchmark_keeps_finished_prompts(
 
 
 def forge(monkeypatch: pytest.MonkeyPatch, *ratios: float) -> None:
-    """Forge the ratios of each round."""
+    """Set the ratios of each round."""
 
     def measured(races: Sequence[Sequence[Round]], name: str, against: str) -> SideFigures:
         n = min(map(len, races), default=0)
@@ -297,7 +297,7 @@ def test_it_ends_once_the_answer_is_clear_unless_rounds_were_given(
     *runs, last = [json.loads(line) for line in shown.out.splitlines()]
     assert len(runs) == 2 * rounds
     assert last["notes"] == [], "it is whole"
-    assert ("It ends sooner once the answer is clear." in shown.err) == (flags != ("--repeat", "3"))
+    assert ("It stops early when the result is clear." in shown.err) == (flags != ("--repeat", "3"))
 
 
 def test_quick_is_a_prompt_each_of_a_few_kinds() -> None:
@@ -329,7 +329,7 @@ def test_busy_programs_are_reported_before_the_models_are_loaded(
 
 
 def breaks(pair: FakePair, answer: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the target fail in this answer, the first being 1."""
+    """Let the target fail in this answer, counted from 1."""
     answers, sampler = iter(range(1, 1000)), pair.new_sampler
 
     def new_sampler(params: SamplingParams, guidance: Guidance | None = None) -> FakeSampler:
@@ -343,7 +343,7 @@ def breaks(pair: FakePair, answer: int, monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_failed_comparison_shows_the_rounds_before(
     tandem: Tandem, monkeypatch: pytest.MonkeyPatch, pair: FakePair, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # Both warm up, both answer once, and the first of the second round fails.
+    # Both sides warm up, both answer once, and the first side of the second round fails.
     breaks(pair, 5, monkeypatch)
     with pytest.raises(DecodeError, match="The card is gone"):
         tandem("compare", "hello", "--json", "--save", str(tmp_path / "c.json"))
@@ -381,7 +381,7 @@ def test_a_failed_benchmark_shows_the_prompts_before(
 
     assert [run["contender"] for run in runs] == ["plain", "automatic"]
     assert last["type"] == "result"
-    assert last["notes"] == ["broken off at yours, 2 after 5 of 8 answers"]
+    assert last["notes"] == ["failed at yours, 2 after 5 of 8 answers"]
     assert not (tmp_path / "data").exists()
 
 

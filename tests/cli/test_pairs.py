@@ -151,7 +151,7 @@ def made(folders: Path) -> Models:
 def test_the_draft_that_was_made_here_is_deleted_and_the_package_keeps_its_target(made: Models, tandem: Tandem) -> None:
     target, draft = made
     said = tandem("pairs", "remove", "demo", "--yes").err
-    assert f"{draft.path}  (Tandem made it, and makes it again when needed)" in said
+    assert f"{draft.path}  (Tandem created it, and creates it again when needed)" in said
     assert f"{target.path}  (it belongs to the demo's Python package)" in said
     assert "your own file" not in said
     assert (target.path.exists(), draft.path.exists()) == (True, False)

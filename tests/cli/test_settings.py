@@ -181,7 +181,7 @@ def test_settings_are_shown_with_an_unusable_pair(
         ("temp", "warm", 'temp is "warm"; it must be a number between 0 and 100.'),
         ("preset", "codr", 'There is no preset "codr"'),
         ("theme", "tandem-dak", 'There is no theme "tandem-dak". Did you mean "tandem-dark"?'),
-        ("presets.None.temp", "1", '"None" is no name for a preset.'),
+        ("presets.None.temp", "1", '"None" is not a valid preset name.'),
         ("presets..temp", "1", '"presets..temp" names no preset.'),
         ("keys.chat.again", "f8", "Keys are not set here."),
         ("presets.x.appearance.theme", "nord", "cannot be part of a preset"),
@@ -229,7 +229,7 @@ def test_a_wrong_file_is_fixed_by_the_command(file: Path, tandem: Tandem) -> Non
     assert file.read_text() == "[broken"
 
 
-# What the model file recommends
+# Recommendations of the model file
 
 
 @pytest.fixture

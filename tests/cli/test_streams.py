@@ -1,4 +1,4 @@
-"""Standard streams that cannot be used, and signals from the start on."""
+"""Unusable standard streams, and signals during the start."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ from tests.core.test_pictures import png
 posix = pytest.mark.skipif(sys.platform == "win32", reason="a POSIX shell closes streams")
 FULL = Path("/dev/full").exists()
 ENDS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-"""Signals that end a program from outside."""
+"""External termination signals."""
 
 
 def in_shell(line: str) -> subprocess.CompletedProcess[str]:
@@ -78,13 +78,13 @@ def test_closed_pipe_is_recognized(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("given", [{"prompt_file": Path("-")}, {"prompt": "-"}, {}])
 def test_stdin_is_not_prompt_and_file(given: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.cli.run.read_pair", lambda given: None)
-    with pytest.raises(UsageError, match="Standard input is the prompt or a file before it, not both"):
+    with pytest.raises(UsageError, match="cannot be both the prompt and a file"):
         run(file=[Path("-")], **given)
 
 
 @pytest.fixture
 def pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[BinaryIO]:
-    """The writing end of a pipe on standard input."""
+    """Return the write end of a pipe on stdin."""
     reading, writes = os.pipe()
     with os.fdopen(reading) as stdin, os.fdopen(writes, "wb") as writing:
         monkeypatch.setattr(sys, "stdin", stdin)
@@ -136,7 +136,7 @@ def test_a_pipe_that_stays_open_is_named(
 
 
 def test_nothing_slow_is_imported_before_ctrl_c_is_handled() -> None:
-    # Without the packages' own start, which may import anything.
+    # Without the startup code of packages, which may import anything.
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]); import app.cli; "
         "print({'typing', 're', 'click', 'dataclasses', 'app.cli.command_line'} & {*sys.modules})"
@@ -150,7 +150,7 @@ def test_nothing_slow_is_imported_before_ctrl_c_is_handled() -> None:
 
 @pytest.fixture
 def signals() -> Iterator[None]:
-    """Put the handlers of signals back after a test."""
+    """Restore signal handlers after a test."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, *ENDS)}
     for number in ENDS:
         # The test run may ignore them, as under nohup.
@@ -195,7 +195,7 @@ class Finder:
 
 sys.meta_path.insert(0, Finder())
 """
-"""Sends SIGINT to the process as soon as it imports a module; `sitecustomize` runs before any other code."""
+"""A program that sends SIGINT to itself at its first import; `sitecustomize` runs before any other code."""
 
 
 @pytest.mark.parametrize(

@@ -22,11 +22,11 @@ GREEDY = SamplingParams(temperature=0)
 DRAFTS = DraftParams(3, 0, 0.0)
 REQUEST = AnswerRequest((Message(Role.USER, PROMPT),), GREEDY, max_tokens=12)
 PLACE = 6
-"""The token of the answer at which the two best are close."""
+"""The token of the answer with a near-tie."""
 
 
 class Rounding(FakeModel):
-    """A model whose logits move with the width of the batch, as real ones do."""
+    """A model whose logits change with the batch size, like real models."""
 
     def __init__(self, rule: Rule, gap: float, moves: float) -> None:
         super().__init__(rule)
@@ -101,7 +101,7 @@ def test_a_batch_that_moves_too_much_is_no_rounding() -> None:
     ("change", "index", "near_tie", "why"),
     [
         (lambda tokens: (*tokens[:PLACE], 61, *tokens[PLACE + 1 :]), PLACE, False, "the batch moved a logit by 0"),
-        # The prompt gives the first token, not a verify step.
+        # The prompt gives the first token, without a verify step.
         (lambda tokens: (61, *tokens[1:]), 0, False, "the batch moved a logit by 0"),
         (lambda tokens: tokens[:4], 4, None, "one answer was stopped earlier"),
     ],
@@ -167,7 +167,7 @@ def test_the_report_shows_where_and_why() -> None:
 
 
 def test_a_token_behind_a_wider_batch_is_explained_by_that_batch() -> None:
-    """A round without a draft computes one token, on cells that wider batches have rounded."""
+    """A round without a draft computes one token over cells that larger batches have rounded."""
     pair = rounding_pair(0.05, 0.08)
     plain, drafted = runs(pair)
     single = replace(drafted, steps=tuple(s for s in drafted.steps if s.first + s.tokens <= PLACE))
@@ -179,4 +179,4 @@ def test_a_token_behind_a_wider_batch_is_explained_by_that_batch() -> None:
 
     assert found is not None
     assert (found.width, found.near_tie) == (1, True)
-    assert "(1 after larger ones, always 1 without drafts)" in found.why
+    assert "(1 after larger batches, always 1 without drafts)" in found.why

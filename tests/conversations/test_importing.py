@@ -194,8 +194,8 @@ _MESSAGE = (*_FIRST, "messages", 0)
         ((*_MESSAGE, "parent"), 99, "missing"),
         ((*_MESSAGE, "parent"), 3, "comes later"),
         ((*_MESSAGE, "parent"), 9, "comes later"),
-        ((*_MESSAGE, "role"), "critic", "neither system"),
-        ((*_MESSAGE, "role"), [], "neither system"),
+        ((*_MESSAGE, "role"), "critic", "unknown role"),
+        ((*_MESSAGE, "role"), [], "unknown role"),
         ((*_MESSAGE, "state"), "done", "unknown state"),
         ((*_MESSAGE, "text"), None, "not text"),
         ((*_MESSAGE, "reasoning"), 5, "not text"),
@@ -298,7 +298,7 @@ def test_a_comment_with_fields_of_another_kind(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("LICENSE", 'no heading such as "## You" says who speaks.'),
+        ("LICENSE", 'no heading such as "## You" names the speaker.'),
         ("broken.json", "it is not JSON, from line 1 on."),
     ],
 )
@@ -340,7 +340,7 @@ def test_only_regular_files_are_read(tmp_path: Path, name: str, reason: str) -> 
 
 
 def conversation(*texts: str) -> StoredConversation:
-    """A chain of messages, a prompt first."""
+    """Return a chain of messages, beginning with a prompt."""
     roles = (Role.USER, Role.ASSISTANT)
     nodes = {n: Node(n, n - 1 or None, roles[(n - 1) % 2], text) for n, text in enumerate(texts, 1)}
     return StoredConversation(Summary(0, "A title"), Tree(nodes, len(texts) or None))
@@ -408,7 +408,7 @@ MESSAGES = st.tuples(st.integers(0, 30), TEXTS, TEXTS, st.sampled_from(State), N
 
 
 def fill(store: Store, said: list[tuple[int, str, str, State, dict[str, object]]]) -> int:
-    """A conversation in which prompts and answers take turns, each below one of those before it."""
+    """Return a conversation in which prompts and answers alternate, each below an earlier message."""
     conversation = store.create({"answer": {"system": "Be brief."}})
     nodes = [store.add(conversation, Role.USER, "the first", parent=None)]
     for place, text, thought, state, numbers in said:
@@ -442,7 +442,7 @@ def test_an_import_of_an_export_is_the_same_conversation(
     with TemporaryDirectory() as folder:
         file = Path(folder) / "all.json"
         mine, theirs = Store(), Store()
-        # Ids that are not the other store's.
+        # Ids that differ from the other store's.
         mine.create()
         conversation = fill(mine, said)
         mine.rename(conversation, title)

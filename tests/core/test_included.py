@@ -202,7 +202,7 @@ def test_a_package_that_a_system_lacks_is_not_offered(tmp_path: Path, monkeypatc
     (tmp_path / "a.pdf").write_bytes(pdf("text"))
     with pytest.raises(AppError) as refused:
         read(tmp_path / "a.pdf")
-    assert refused.value.hint == "There is none for a Mac with Intel; save the document as text."
+    assert refused.value.hint == "It does not exist for Intel Macs; save the document as text."
 
 
 def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Pipes, devices and folders in place of Tandem's files are neither waited for nor replaced."""
+"""Pipes, devices and folders instead of Tandem's files are neither waited for nor replaced."""
 
 import os
 import sys
@@ -54,9 +54,9 @@ def test_anything_but_a_file_is_neither_read_nor_written(tmp_path: Path, make: C
     make(path := tmp_path / "odd")
     before = os.lstat(path).st_mode
 
-    with pytest.raises(OSError, match="no regular file"):
+    with pytest.raises(OSError, match="not a regular file"):
         regular_file.read_bytes(path)
-    with pytest.raises(OSError, match="no regular file"):
+    with pytest.raises(OSError, match="not a regular file"):
         atomic.write(path, b"new")
     with guarded_stderr(path):
         os.write(2, b"noise")

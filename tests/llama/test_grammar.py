@@ -98,7 +98,7 @@ def test_a_wrong_grammar_is_an_error_with_a_reason(pair: NativePair, text: str, 
 
 
 def test_brackets_that_would_overflow_a_stack_are_an_error(pair: NativePair) -> None:
-    with pytest.raises(UsageError, match="more than 300 brackets within each other"):
+    with pytest.raises(UsageError, match="more than 300 nested brackets"):
         Grammar(pair.model, "root ::= " + "(" * 20_000 + '"a"' + ")" * 20_000)
     Grammar(pair.model, 'root ::= "' + "(" * 20_000 + '"').close()
 

@@ -65,7 +65,7 @@ def test_every_cache_type_decodes_or_is_refused_with_an_error(
 def test_a_context_that_does_not_fit_into_memory_is_an_error(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native, "llama_init_from_model", lambda *_: None)
     with pytest.raises(
-        ModelLoadError, match=r"could not make a context of 64 tokens for .*: no reason was given\."
+        ModelLoadError, match=r"could not create a context of 64 tokens for .*: no reason was given\."
     ) as e:
         Context(model, ContextParams(**RIGHT))
     assert "model.ctx" in e.value.hint
@@ -74,7 +74,7 @@ def test_a_context_that_does_not_fit_into_memory_is_an_error(model: Model, monke
 def test_a_cache_type_that_the_heads_forbid_is_an_error(tmp_path: Path) -> None:
     # Heads of 16 values
     model = Model(open_model_file(write_model(tmp_path / "tiny.gguf")), ModelParams())
-    with pytest.raises(ModelLoadError, match=r"could not make a context .*n_embd_head_k=16") as raised:
+    with pytest.raises(ModelLoadError, match=r"could not create a context .*n_embd_head_k=16") as raised:
         Context(model, ContextParams(**RIGHT, kv_type="q8_0"))
     assert "f16" in raised.value.hint
     model.close()
@@ -111,7 +111,7 @@ def test_tokens_outside_the_vocabulary_are_refused_and_named(context: Context, t
 
 @pytest.mark.parametrize("n", [8, 40])
 def test_positions_are_consecutive_after_truncations(context: Context, n: int) -> None:
-    # A batch keeps what the one before it wrote; a repeated position would be accepted in silence.
+    # A batch keeps what the previous batch wrote; a repeated position would be accepted silently.
     rng = np.random.default_rng(0)
     for cut in (0, 5, 100, 3):
         context.truncate(min(cut, context.n_past))
@@ -255,7 +255,7 @@ def test_suppressed_tokens_are_never_sampled(
         context.decode(written[-1:], 1)
         written.append(chain.sample(0))
     assert set(written) <= allowed
-    # So is the draft model's confidence, and what an inspector shows.
+    # The draft model's confidence and the inspector's values are also affected.
     assert most_probable(context.logits(0))[0] in allowed
     assert probability_of(context.logits(0), forbidden[0]) == 0
     chain.close()

@@ -1,4 +1,4 @@
-"""Load a target with its draft: a draft that does not match is reported, and the chat works without it."""
+"""A target with its draft: a draft that does not match is reported, and the chat works without it."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -40,7 +40,7 @@ def load(target: Path, draft: Path | None, **params: Any) -> NativePair:
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
-    """Native objects made, less those freed."""
+    """Native objects created minus those freed."""
     alive = {"models": 0, "contexts": 0}
 
     def count(name: str, kind: str, change: int) -> None:
@@ -194,7 +194,7 @@ def test_a_draft_that_gets_no_context_is_reported(
     monkeypatch.setattr(native, "llama_init_from_model", only_one)
     pair = load(tiny(), tiny())
     assert pair.drafter is None
-    assert "could not make a context" in pair.notices[0]
+    assert "could not create a context" in pair.notices[0]
     assert counted == {"models": 1, "contexts": 1}
     pair.close()
 

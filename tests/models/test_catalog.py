@@ -1,4 +1,4 @@
-"""models.toml: what ships, the user's own over it, and clear words about a wrong entry."""
+"""models.toml: Tandem's entries, the user's entries over them, and clear errors for a wrong entry."""
 
 import re
 from pathlib import Path
@@ -145,7 +145,7 @@ def test_user_pairs_override_shipped_pairs(tmp_path: Path) -> None:
         ("[pairs.a]\ntarget = 'x'\nsampling = { temperature = nan }", "must lie between"),
         ("[pairs.a]\ntarget = 'x'\nsampling = { top_k = inf }", "must be a whole number"),
         (f"[pairs.a]\ntarget = 'x'\ndrafting = {{ n_max = 1{'0' * 400} }}", "must lie between"),
-        (f"[pairs.a]\ntarget = {{ repo = 'a/b', size = 1{'0' * 400} }}", "size is larger than can be meant"),
+        (f"[pairs.a]\ntarget = {{ repo = 'a/b', size = 1{'0' * 400} }}", "size is too large"),
         ("not toml", "cannot be read"),
         (f"x = {'[' * 5000}{']' * 5000}", "cannot be read"),
         (f"x = {'9' * 5000}", "cannot be read"),
@@ -191,7 +191,7 @@ def test_an_unknown_pair_names_the_nearest() -> None:
     with pytest.raises(UsageError, match=r'There is no pair "my-pear"\. .*my-pair') as caught:
         Catalog(shipped_file()).get("my-pear", ["my-pair"])
 
-    assert caught.value.hint == "All there are: ⟨pairs⟩"
+    assert caught.value.hint == "To list all pairs: ⟨pairs⟩"
 
 
 @pytest.mark.parametrize("name", ["x" * 5000, "x\\u0000y"])

@@ -1,4 +1,4 @@
-"""The header reader: right files are read, wrong ones are one sentence, and neither takes long."""
+"""The header reader: valid files are read, invalid files give one sentence, and neither takes long."""
 
 import contextlib
 import mmap
@@ -184,7 +184,7 @@ def test_a_header_longer_than_any_is_refused_not_called_incomplete(monkeypatch: 
         (b"GG", DamagedFileError, "is cut short"),
         (VALID[:60], DamagedFileError, "is cut short"),
         (VALID[:-1], DamagedFileError, "is cut short"),
-        (b"\0" * 1000, DamagedFileError, "is damaged: it begins with zeros, as a power cut may"),
+        (b"\0" * 1000, DamagedFileError, "is damaged: it begins with zeros, perhaps after a power cut"),
         (header(text("k") + b"\xff" * 12, n_values=1), DamagedFileError, "is damaged: a value"),
         (b"hello, world\n" * 100, ModelFileError, "is not a GGUF model"),
         (VALID[:4] + struct.pack("<I", 9) + VALID[8:], ModelFileError, "is not a GGUF model"),

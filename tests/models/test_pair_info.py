@@ -26,13 +26,13 @@ MEMORY = "memory had room for 6,144 tokens at the last loading"
         (PAIR, 8192, TRAINED),
         (replace(PAIR, n_ctx_room=8192), 8192, TRAINED),
         (replace(PAIR, n_ctx_room=6144), 6144, MEMORY),
-        # What is loaded is there.
+        # The loaded context fits.
         (replace(PAIR, n_ctx_room=256), 4096, "memory had room for 4,096 tokens at the last loading"),
         (replace(PAIR, target=replace(TARGET, n_ctx_train=8000)), 8192, "Big was trained for 8,000 tokens"),
         (
             replace(PAIR, target=replace(TARGET, n_ctx_train=0)),
             8192,
-            "the file of Big does not say for what context it was trained",
+            "the file of Big does not state its training context",
         ),
     ],
 )
@@ -40,7 +40,7 @@ def test_the_longest_context_and_why(pair: PairInfo, n_ctx: int, reason: str) ->
     limit = context_limit(pair)
 
     assert (limit.n_ctx, limit.reason) == (n_ctx, reason)
-    most = f"at most {n_ctx:,}" if n_ctx > 4096 else "and no more"
+    most = f"at most {n_ctx:,}" if n_ctx > 4096 else "the maximum"
     assert context_line(pair) == f"Now 4,096, {most} here: {reason}."
 
 

@@ -1,4 +1,4 @@
-"""Slash commands: read, offered, done."""
+"""Slash commands: parsed, offered, executed."""
 
 import shlex
 import shutil
@@ -63,7 +63,7 @@ def test_a_long_paste_that_begins_with_a_slash_is_text_at_once(between: str) -> 
 
 
 PASTED = "role:\n```\nYou are\na pirate.\n```\n\n/system Always: [role]"
-"""A command behind which something was pasted."""
+"""A command followed by a paste."""
 
 
 @pytest.mark.parametrize(("text", "argument"), [
@@ -192,9 +192,9 @@ def test_a_command_is_found_by_any_word_for_it(typed: str, name: str) -> None:
 async def test_a_line_that_no_command_matches_says_where_all_are_listed() -> None:
     async with open_chat() as chat:
         await chat.type("/qwx")
-        await chat.shows("No command does that; f1 lists all.")
+        await chat.shows("No command matches; f1 lists all.")
         await chat.pilot.press("backspace", "backspace", "backspace", "backspace")
-        await chat.until(lambda: "No command does that" not in chat.text)
+        await chat.until(lambda: "No command matches" not in chat.text)
 
 
 async def test_title_and_system_stay_with_the_conversation() -> None:
@@ -228,7 +228,7 @@ async def test_tags_are_set_shown_and_found() -> None:
         await chat.exchange("hello", "hi")
         await chat.enter("/tag #Work idea", "Tags: #idea #work; ctrl+o finds them by #idea.")
         await chat.enter("/tag -idea", "Tags: #work")
-        await chat.enter("/tag two.words", '"two.words" is no tag.')
+        await chat.enter("/tag two.words", '"two.words" is not a tag.')
         await chat.pilot.press("ctrl+u")
         await chat.list_conversations()
         await chat.press(*"#wo", shows="hello #work")
@@ -312,7 +312,7 @@ async def test_the_answer_and_its_code_are_copied(monkeypatch: pytest.MonkeyPatc
         for line, sentence in (
             ("/copy code 1", "Usage: /copy"),
             (f"/copy {'9' * 5000}", "Usage: /copy"),
-            ("/copy 3", "2 code blocks, and no number 3"),
+            ("/copy 3", "2 code blocks; there is no number 3"),
         ):
             with pytest.raises(AppError, match=sentence):
                 await chat.screen.controller.action_run_line(line)
@@ -406,7 +406,7 @@ async def test_an_editor_that_is_installed_is_advised(
         ("", "No editor is set."),
         ("'", "' cannot be used: No closing quotation."),
         ("/nowhere/vim", "/nowhere/vim cannot be used: No such file or directory."),
-        ("false", "false ended with exit code 1. The prompt is as it was."),
+        ("false", "false ended with exit code 1. The prompt is unchanged."),
     ],
 )
 async def test_an_editor_that_fails_leaves_the_prompt(

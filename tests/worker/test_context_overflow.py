@@ -1,4 +1,4 @@
-"""Check that an overlong prompt is refused before any work, naming its longest part."""
+"""An overlong prompt is refused before any work, naming its longest part."""
 
 from dataclasses import replace
 from typing import Any
@@ -17,7 +17,7 @@ from tests.pairs import FakePair, LetterPrompts
 
 
 def said(*texts: str, system: str = "") -> tuple[Message, ...]:
-    """Turn and turn about, ending with the user."""
+    """Return alternating messages, ending with the user."""
     roles = [Role.USER if (len(texts) - at) % 2 else Role.ASSISTANT for at in range(len(texts))]
     turns = [Message(role, text) for role, text in zip(roles, texts, strict=True)]
     return (*([Message(Role.SYSTEM, system)] if system else []), *turns)
@@ -70,7 +70,7 @@ def test_whose_length_it_is(request_: AnswerRequest, message: str, whose: str) -
         (4096, 0, "Shorten it, or set a longer context (⟨model.ctx=2048⟩)."),
         (1024, 0, "Shorten it, or set a longer context (⟨model.ctx=1024⟩)."),
         (256, 0, "Shorten it; a longer context is not possible: Fake was trained for 256 tokens."),
-        (512, 0, "Shorten it; the longest context here, 512, would not do: Fake was trained for 512 tokens."),
+        (512, 0, "Shorten it; even the longest context here, 512, is too short: Fake was trained for 512 tokens."),
         (
             4096,
             256,
@@ -80,7 +80,7 @@ def test_whose_length_it_is(request_: AnswerRequest, message: str, whose: str) -
             4096,
             512,
             (
-                "Shorten it; the longest context here, 512, would not do: "
+                "Shorten it; even the longest context here, 512, is too short: "
                 "memory had room for 512 tokens at the last loading."
             ),
         ),

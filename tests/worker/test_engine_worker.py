@@ -1,4 +1,4 @@
-"""Check the worker: one thread, commands in order, cancel hits only earlier commands."""
+"""The worker: one thread, commands in order, and cancellations of earlier commands only."""
 
 import threading
 from dataclasses import replace
@@ -198,7 +198,7 @@ class TestFailedComputation:
     """A context is unusable after a failed batch."""
 
     def failing(self, here: WorkerHarness) -> list[FakePair]:
-        """Pairs as they are loaded, of which the first one's second batch fails; that is over."""
+        """Return the loaded pairs; the second batch of the first fails, and its answer is over."""
         pairs: list[FakePair] = []
 
         def load(cancel: threading.Event, progress: Progress) -> FakePair:
@@ -229,7 +229,7 @@ class TestFailedComputation:
         drafted = replace(QUESTION, drafting=DraftParams(3, 0, 0.0), max_tokens=9)
         here.worker.answer(drafted)
         first = here.until(Finished, Failed)[-1]
-        # At once, not with what is asked for next.
+        # Immediately, not with the next request
         assert here.until(PairChanged) == [Notice("It is left out."), PairChanged(pair.info)]
         here.worker.answer(drafted)
         *before, second = here.until(Finished, Failed)
@@ -254,7 +254,7 @@ class TestFailedComputation:
         assert (first.closed, len(pairs)) == (True, 0)
 
     def one_after_another(self, here: WorkerHarness, *pairs: FakePair) -> list[FakePair]:
-        """Load the first of some pairs with a loader that gives the next one every time; those that are left."""
+        """Load the first pair with a loader that returns the next pair every time; return the remaining pairs."""
         left = list(pairs)
         here.worker.load(lambda cancel, progress: left.pop(0))
         here.until(Loaded)
@@ -342,7 +342,7 @@ class TestAutomatic:
 
         last = finished(self.run(here, pair, too_many)[-1])
         assert last.drafting is not None
-        assert last.drafting.reason == ("no draft is as long as n_min 8, for at most 7 tokens can be rolled back")
+        assert last.drafting.reason == ("no draft can reach n_min 8, for at most 7 tokens can be rolled back")
         assert not draft.batches
         as_many = AnswerRequest(QUESTION.messages, QUESTION.sampling, DraftParams(9, 7, 0.0), max_tokens=9)
         assert pair.info.why_no_draft(as_many.drafting) == ""

@@ -67,7 +67,7 @@ def _pictures(raw: Any) -> Iterator[tuple[str, PictureData]]:
 def _node(raw: dict[str, Any], number: int, parent: int | None, now: float) -> Node:
     role, state = raw.get("role"), raw.get("state", "complete")
     if not isinstance(role, str) or role not in ROLES:
-        refuse("a message is from neither system, user, assistant nor tool")
+        refuse("a message has an unknown role")
     if not isinstance(state, str) or state not in STATES:
         refuse("a message has an unknown state")
     text, reasoning = _text(raw.get("text"), "a text"), _text(raw.get("reasoning", ""), "a reasoning")

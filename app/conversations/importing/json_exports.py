@@ -104,7 +104,7 @@ def read(text: str) -> list[Any]:
     if items and all(_shape_of(one) is not None for one in items):
         return [found for one in items if (found := _conversation(one))["messages"]]
     if isinstance(raw, dict):
-        refuse(f"its fields are those of no known program ({', '.join(list(raw)[:5]) or 'none'})")
+        refuse(f"its fields match no known program ({', '.join(list(raw)[:5]) or 'none'})")
     # A list of messages is one conversation.
     messages = [typed(one, dict, "a message is not an object") for one in list_of(raw, "messages")]
     found = _conversation({"messages": messages})

@@ -59,7 +59,7 @@ def _from_marked(lines: Iterable[str]) -> list[Any]:
             texts.append((fields, "heading", lines_of_part))
             continue
         if not found or (kind not in ("message", "system") and not found[-1][1]):
-            refuse("a text stands before its message")
+            refuse("a text comes before its message")
         about, messages = found[-1]
         if kind == "message":
             messages.append(fields)
@@ -142,7 +142,7 @@ def _sections(body: Iterable[str]) -> dict[str, str]:
 def _from_headings(lines: Sequence[str]) -> dict[str, Any]:
     headings = _chosen(list(_headings(lines)))
     if all(role != "user" for _, role, _ in headings):
-        refuse('no heading such as "## You" says who speaks')
+        refuse('no heading such as "## You" names the speaker')
     if all(role != "assistant" for _, role, _ in headings):
         refuse('no heading such as "## Answer" begins an answer')
     title = next((found[1] for line in lines[: headings[0][0]] if (found := _TITLE_LINE.match(line))), "")

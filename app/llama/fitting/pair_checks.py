@@ -156,7 +156,7 @@ def _memory(s: Situation) -> Iterator[Check]:
 
 def speed_check(m: Measured | None) -> Check:
     if m is None:
-        return Check("ok", "measured", "not yet; the first answer benchmarks, or now:", ("  ⟨tune⟩",))
+        return Check("ok", "measured", "not measured yet; the first answer measures it, or run:", ("  ⟨tune⟩",))
     parts = [f"{m.speed} without drafts", *filter(None, [m.drafting])]
     if m.draft_ns:
         parts.append(f"a drafted token costs {m.draft_cost:.2f}× a token without draft")
@@ -280,7 +280,7 @@ def _rejected(s: Situation) -> Iterator[Check]:
     if usual >= _NOTICEABLE_FACTOR * now:
         measured, usually = f"Measured acceptance is {m.acceptance:.0%}", f"{_GOOD_ACCEPTANCE:.0%} is usual"
         text = f"{measured}; {usually} for code in a well-matched pair."
-        fix = "Take a draft of the same family, or a temperature nearer to 0:"
+        fix = "Use a draft of the same family, or a lower temperature:"
         yield _cause("acceptance", text, fix, s.find_command, slowdown=usual / now)
 
 

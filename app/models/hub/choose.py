@@ -208,7 +208,7 @@ def _preferred(source: HubModel, models: Sequence[ModelFiles], preference: Seque
     if len(alike) == 1:
         return alike[0]
     names = ", ".join(model.name for model in alike[:_MAX_SHOWN_FILES])
-    raise HubError(f"{source} could be several files.", f"Name one after the colon: {names}.")
+    raise HubError(f"{source} matches several files.", f"Name one after the colon: {names}.")
 
 
 def _list(models: Sequence[ModelFiles]) -> str:

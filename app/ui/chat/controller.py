@@ -115,7 +115,7 @@ class ChatController:
         if self.session.queued:
             hint.say("The prompt waits for the end of the answer.")
         elif turn.prompt is not None and not turn.is_answered and turn.prompt.text != message:
-            hint.say("The prompt before has no answer; this one is a branch beside it.")
+            hint.say("The previous prompt has no answer; this prompt is a branch beside it.")
 
     async def _read(self, text: str) -> str:
         """Return the message for a text, which counts as unsent while its files are read."""

@@ -103,7 +103,7 @@ class ConversationCommands:
             raise AppError("There is no code to copy here.")
         at = len(blocks) if number is None else number
         if not 1 <= at <= len(blocks):
-            raise AppError(f"The answer has {counted(len(blocks), 'code block')}, and no number {at}.")
+            raise AppError(f"The answer has {counted(len(blocks), 'code block')}; there is no number {at}.")
         copy_text(
             self._view.app, blocks[at - 1], f"code block {at} of {len(blocks)}" if len(blocks) > 1 else "the code"
         )
@@ -210,7 +210,7 @@ class ConversationCommands:
             return
         given = {word: tag_of(word.removeprefix(NONE)) for word in words.split() if word != NONE}
         if wrong := next((word for word, tag in given.items() if tag is None), None):
-            raise UsageError(f'"{printable(wrong)}" is no tag.', "A tag is one word of letters and digits.")
+            raise UsageError(f'"{printable(wrong)}" is not a tag.', "A tag is one word of letters and digits.")
         added = [tag for word, tag in given.items() if tag and not word.startswith(NONE)]
         removed = [tag for word, tag in given.items() if tag and word.startswith(NONE)]
         tags = self._library.tag(number, added, before if NONE in words.split() else removed)

@@ -269,7 +269,7 @@ class Renderer:
             self._input_mode.give_back(ended.prompt, unless_typed=True)
         if isinstance(failure, DoesNotFitError) and failure.offers and self._session.phase is Phase.READY:
             # The options are valid now; the stored answer says only why it failed.
-            await self._view.offer(AppError("What would make it fit:"), tuple(map(self._fix, failure.offers)))
+            await self._view.offer(AppError("Options that make it fit:"), tuple(map(self._fix, failure.offers)))
             if can_focus:
                 self._focus_options()
 

@@ -33,7 +33,7 @@ async def edited(text: str, app: App[Any]) -> str:
             with app.batch_update(), app.suspend():
                 code = await wrap_future(in_background(lambda: subprocess.call(command), "editor"))
             if code:
-                raise AppError(f"{editor} ended with exit code {code}.", "The prompt is as it was.")
+                raise AppError(f"{editor} ended with exit code {code}.", "The prompt is unchanged.")
             return file.read_text(encoding="utf-8").removesuffix("\n")
     except SuspendNotSupported as error:
         fix = "Write the prompt into a file with it, and include that file with @."

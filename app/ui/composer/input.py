@@ -150,7 +150,7 @@ class PromptInput(PromptEditor):
             self._index_files(text, cursor)
             self._completed = (found[0], cursor) if found is not None and cursor is not None else None
             nothing = (
-                f"No command does that; {key('app.keys', 'f1')} lists all."
+                f"No command matches; {key('app.keys', 'f1')} lists all."
                 if text.startswith("/") and " " not in text
                 else ""
             )

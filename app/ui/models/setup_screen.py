@@ -102,7 +102,7 @@ class SetupScreen(SubScreen[LoadRequest | None]):
         card, setup = self.pairs.row, self._setup
         if card is None and not self.pairs.state.machine:
             self._takes_soon = True
-            self.hint.say("Still checking this machine; the chosen pair is taken in a moment.")
+            self.hint.say("Still checking this machine; the chosen pair opens in a moment.")
         elif card is None:
             self.action_add()
         elif card.is_open:

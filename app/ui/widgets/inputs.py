@@ -141,7 +141,7 @@ class SourceInput(FilterInput):
 
     BINDING_GROUP_TITLE = "Another pair"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "submit", "go on", id="line.submit", tooltip="Look at the models; again, to download them"),
+        Binding("enter", "submit", "go on", id="line.submit", tooltip="Check the models; press again to download them"),
     ]
 
     def accept_suggestion(self) -> bool:

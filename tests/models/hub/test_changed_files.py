@@ -1,4 +1,4 @@
-"""Files of the catalog that changed on Hugging Face: the pinned revision, or the current file where it is offered."""
+"""Files of the catalog that changed on Hugging Face: the pinned revision, or the current file if it is offered."""
 
 import json
 from collections.abc import Callable
@@ -23,7 +23,7 @@ Entry = Callable[..., HubModel]
 
 @pytest.fixture
 def entry(pair: LoopbackHub, home: Path) -> Entry:
-    """Write the pair "mine" into the user's catalog, pinned to what the hub has now; keywords replace values."""
+    """Write the pair "mine" into the user's catalog, pinned to the hub's current files; keywords replace values."""
     repo = pair.repos[TARGET]
 
     def write(**changes: Any) -> HubModel:
@@ -63,7 +63,7 @@ def test_the_pinned_revision_is_used_while_it_is_there(pair: LoopbackHub, entry:
 
     assert _content() == before
     said = ran.sentences
-    assert f"{TARGET} has another {FILE} now; the one of revision {pinned[:7]} is used" in said
+    assert f"{TARGET} has another {FILE} now; revision {pinned[:7]} is used" in said
     assert "tandem setup mine --latest" in said
 
 

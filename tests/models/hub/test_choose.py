@@ -1,4 +1,4 @@
-"""Check which file of a repository is chosen."""
+"""Which file of a repository is chosen."""
 
 import pytest
 
@@ -81,7 +81,7 @@ def test_repacked_quantizations_are_told_apart() -> None:
 
 
 def test_two_models_of_one_quantization_are_not_guessed_between() -> None:
-    with pytest.raises(HubError, match="could be several"):
+    with pytest.raises(HubError, match="matches several"):
         choose(HubModel(REPO, quant="Q4_0"), files("small-Q4_0.gguf", "large-Q4_0.gguf"))
 
 

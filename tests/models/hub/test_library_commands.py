@@ -117,12 +117,12 @@ def test_a_pair_name_is_not_reused_for_other_models(home: Path, hub: LoopbackHub
     for path in (one, other):
         tiny(home / "mine", Path(path).name)
     tandem("pairs", "add", "own", one)
-    tandem("pairs", "add", "own", one)  # the same again is nothing else
+    tandem("pairs", "add", "own", one)  # # an equal repetition changes nothing
 
     assert '"own" is the name of another pair.' in tandem("pairs", "add", "own", other, code=2).err
     assert registry().read().pairs["own"].target.path == Path(one)
     for name in ("", "a/b", "a\x1b[31m", "  "):
-        assert "is no name for a pair" in tandem("pairs", "add", name, one, code=2).err
+        assert "is not a valid pair name" in tandem("pairs", "add", name, one, code=2).err
     tandem("setup", "--target", one, "--no-trial", "--yes")
     tandem("setup", "--target", one, "--draft", other, "--no-trial", "--yes")
     assert list(registry().read().pairs) == ["own", "one-q8-0", "one-q8-0-2"], "another draft makes another pair"
@@ -165,7 +165,7 @@ def test_unused_downloads_are_reported_and_removed(pair: LoopbackHub, home: Path
     coming.parent.mkdir(parents=True)
     coming.touch()
     with locked_content(coming.with_name("abc")):
-        tandem("pairs", "remove", "--unused", "--yes", code=1)  # it may be of the pair that comes
+        tandem("pairs", "remove", "--unused", "--yes", code=1)  # # it may belong to the next pair
     tandem("pairs", "remove", "--unused", code=2)
     assert old.exists(), "no one could be asked"
     tandem("pairs", "remove", "--unused", "--yes")
@@ -221,7 +221,7 @@ def test_partial_downloads_are_removed_with_their_pair(
         tandem("pairs", "remove", "mine", "--yes", code=2 if known else 0)
     assert part.exists(), "it still comes"
     said = tandem("pairs", "remove", "mine", "--yes").err
-    assert f"delete      2 MB  {part}  (from a download that was stopped)" in said
+    assert f"delete      2 MB  {part}  (from an interrupted download)" in said
     assert "mine was not set up yet. 2 MB freed." in said
     assert (part.exists(), theirs.exists(), other.exists()) == (False, known, known)
 

@@ -38,7 +38,7 @@ from tests.models.hub.pairs_setting import WAIT_S, Setting
     [
         (status(401, {"X-Error-Message": "User Access Token is expired"}), NoRepositoryError, "or it is private"),
         (status(403), HubError, "is denied. A proxy may block it. Also check HF_ENDPOINT"),
-        (status(404), HubError, "does not hold what was asked for. Check the spelling"),
+        (status(404), HubError, "does not have the requested file. Check the spelling"),
         (status(451), HubError, "refused with status 451"),
         (status(511), HubError, "A network login page may have answered"),
         (rate_limited(7), WaitError, "Rate limit reached."),
@@ -48,7 +48,7 @@ from tests.models.hub.pairs_setting import WAIT_S, Setting
         (captive_portal(), HubError, "sent an unexpected answer"),
         (bad_json("[" * 100_000), HubError, "sent an unexpected answer"),
         (status(200, {"Content-Encoding": "gzip"}, "few"), HubError, "sent a compressed answer"),
-        (status(404, {"Content-Encoding": "gzip"}, "x" * (8 << 20)), HubError, "does not hold what was asked for"),
+        (status(404, {"Content-Encoding": "gzip"}, "x" * (8 << 20)), HubError, "does not have the requested file"),
     ],
 )
 def test_each_answer_is_an_error(hub: LoopbackHub, fault: Fault, kind: type[AppError], said: str) -> None:

@@ -117,14 +117,14 @@ def test_the_current_file_takes_the_place_of_one_that_is_gone(setting: Setting, 
     checked = setting.job("mine")
     assert checked.stage is Stage.CHECKED, "its size is shown before the download"
     assert checked.prepared is not None
-    assert "the catalog has no checksum of it" in " ".join(checked.prepared.check.warnings)
+    assert "the catalog has no checksum for it" in " ".join(checked.prepared.check.warnings)
 
     assert setting.set_up("mine").stage is Stage.READY
     assert setting.card("mine").set_up
 
 
 def test_a_cancelled_download_stops_at_once_and_resumes(setting: Setting, hub: LoopbackHub) -> None:
-    # What the checks read of the files names its bytes; the download begins with the first.
+    # The checks read parts of the files to name their bytes; the download begins with the first byte.
     stall = hub.faults.add(
         Stall(after=2_500_000), "big-*", origin="cdn", when=lambda request: "range" not in request.headers
     )
@@ -237,7 +237,7 @@ def test_any_repository_is_looked_at_then_downloaded(setting: Setting, tmp_path:
     setting.until(lambda: setting.job(name).stage is Stage.READY)
     assert setting.card(name).set_up
     assert setting.again().load_request(name)
-    # The same two again are the same pair.
+    # The same two models again are the same pair.
     setting.ask(TARGET, f"{DRAFT}:Q8_0")
     assert setting.service.add_checked() == "big"
 

@@ -1,4 +1,4 @@
-"""Answers that fail or come to nothing; another start shows the same."""
+"""Answers that fail or are empty; another start shows the same."""
 
 from pathlib import Path
 
@@ -95,7 +95,7 @@ async def test_another_prompt_takes_the_place_of_a_refused_one_which_is_the_bran
         await chat.refuse()
         chat.screen.view.prompt.clear()
         await chat.send("And now?")
-        await chat.shows("The prompt before has no answer; this one is a branch beside it.")
+        await chat.shows("The previous prompt has no answer; this prompt is a branch beside it.")
         await chat.until(lambda: chat.said[4:] == ["You   ◂ 2 / 2 ▸", "And now?", "Answer"])
         await chat.refuse()
         await chat.shows("You   ◂ 2 / 2 ▸")

@@ -1,4 +1,4 @@
-"""Test the options for a pair that does not fit, and how they are applied."""
+"""The options for a pair that does not fit, and how they are applied."""
 
 from pathlib import Path
 
@@ -102,13 +102,13 @@ async def test_a_reload_without_room_offers_options(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.send("Why?")
         await fail_without_room(chat)
-        await chat.shows("What would make it fit:")
+        await chat.shows("Options that make it fit:")
         assert chat.said[:5] == ["You", "Why?", "Answer", *SHOWN]
         assert chat.prompt == "Why?"
         await chat.pilot.press("1")
         await chat.until(lambda: chat.engine.loads == 2)
         await chat.shows("Applied: a context of 4,096 tokens.")
-        await chat.until(lambda: "What would make it fit:" not in chat.text)
+        await chat.until(lambda: "Options that make it fit:" not in chat.text)
         await chat.load()
         await chat.pilot.press("enter")
         await chat.until(lambda: len(chat.engine.requests) == 2)
@@ -131,7 +131,7 @@ async def test_the_options_go_with_the_next_request(keys: list[str]) -> None:
         await fail_without_room(chat)
         await chat.pilot.press(*keys)
         await chat.until(lambda: len(chat.engine.requests) == 2)
-        await chat.until(lambda: "What would make it fit:" not in chat.text)
+        await chat.until(lambda: "Options that make it fit:" not in chat.text)
         await chat.answer("So.")
         await chat.until(lambda: not chat.screen.query(FitOptionList))
 

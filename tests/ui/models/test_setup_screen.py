@@ -295,7 +295,7 @@ async def test_files_that_are_gone_are_an_error() -> None:
 async def test_enter_before_the_machine_is_checked_takes_the_first_match_after_it() -> None:
     async with open_setup(FakePairs(*CARDS, machine="")) as window:
         window.type("llama", "enter")
-        await window.shows("Still checking this machine; the chosen pair is taken in a moment.")
+        await window.shows("Still checking this machine; the chosen pair opens in a moment.")
         assert not window.is_adding
         window.pairs.now = replace(window.pairs.now, machine=MACHINE)
         await window.shows("Download 5.7 GB? Enter yes, Esc no")

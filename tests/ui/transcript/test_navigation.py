@@ -1,4 +1,4 @@
-"""Markdown that is streamed, code blocks, search hits, and errors with the keys that fix them."""
+"""Streamed Markdown, code blocks, search hits, and errors with the keys that fix them."""
 
 from pathlib import Path
 
@@ -39,7 +39,7 @@ def marked(chat: Chat) -> list[int]:
 
 
 def underlined(chat: Chat) -> list[str]:
-    """Return what is underlined on the screen: the chosen match."""
+    """Return the underlined text on the screen: the chosen match."""
     screen = chat.pilot.app.screen
     strips = screen._compositor.render_strips(screen.size)
     return [part.text for strip in strips for part in strip if part.style is not None and part.style.underline]
@@ -53,7 +53,7 @@ async def test_a_code_block_shows_and_has_its_own_key(copied: list[tuple[str, st
         await chat.until(lambda: copied == [("ls", "code block 2 of 2")])
         await chat.pilot.press(*"/copy 1", "enter")
         await chat.until(lambda: copied[1:] == [("a = 1", "code block 1 of 2")])
-        await chat.press("alt+3", shows="The answer has 2 code blocks, and no number 3.")
+        await chat.press("alt+3", shows="The answer has 2 code blocks; there is no number 3.")
 
 
 async def test_a_key_copies_from_the_answer_in_view(copied: list[tuple[str, str]]) -> None:
@@ -226,7 +226,7 @@ NEW = "Start a new conversation (ctrl+n) or edit an earlier prompt (ctrl+up, the
         (
             "conversation",
             9000,
-            f"{NEW}; the longest context here, 8,192, would not do: Big was trained for 8,192 tokens.",
+            f"{NEW}; even the longest context here, 8,192, is too short: Big was trained for 8,192 tokens.",
         ),
         ("prompt", 0, "Shorten it, or include a part of its files (@file.pdf:3-7), or set a longer context (f4, ctx)."),
     ],
