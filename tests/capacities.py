@@ -18,7 +18,7 @@ def in_ram(n_bytes: float, **values: Any) -> Capacity:
 
 
 def on_gpu(n_bytes: float, ram_bytes: float = 64 * GB, **values: Any) -> Capacity:
-    """Return a machine with one GPU and RAM beside it."""
+    """Return a machine with a GPU and RAM."""
     gpu, ram = Device("CUDA0", "gpu", "CUDA", 0), Device(MAIN, "cpu", "CPU", 0)
     return Capacity((gpu.with_room(int(n_bytes)), ram.with_room(int(ram_bytes))), **values)
 

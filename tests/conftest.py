@@ -1,4 +1,4 @@
-"""Fixtures for all tests: separate folders, the demo models, and the real pair if it is present."""
+"""Fixtures for all tests: separate folders, the demo models, and the real pair if available."""
 
 import gc
 import os
@@ -26,11 +26,11 @@ settings.load_profile("repeatable")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A script starts background jobs with SIGINT ignored, and the tested programs would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-# Bytecode is written, whatever the environment says: workers and child processes would compile everything again.
+# Bytecode is written in any environment: workers and child processes would compile everything again.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 if "PYTEST_XDIST_WORKER" in os.environ:
-    # Threads of several processes that spin while they wait for each other are many times slower than one thread each.
+    # Threads of several processes that spin while waiting for each other are many times slower than single threads.
     os.environ.setdefault("OMP_THREAD_LIMIT", "1")
 
 # Tests must not use the developer's clipboard, terminal multiplexer, Hugging Face account or cache. The variables are
@@ -41,7 +41,7 @@ for _name in (
 ):
     os.environ.pop(_name, None)
 
-# The installed llama.cpp is known to start here, and nothing is written to the developer's cache before `own_folders`.
+# llama.cpp is known to start on this machine, so nothing is written to the developer's cache before `own_folders`.
 os.environ[STARTED] = files_identity()
 
 REAL_MODELS = Path(os.environ.get("TANDEM_TEST_MODELS", Path.home() / ".cache" / "tandem-test-models"))
@@ -50,7 +50,7 @@ REAL_MODELS = Path(os.environ.get("TANDEM_TEST_MODELS", Path.home() / ".cache" /
 def pytest_collection_finish() -> None:
     """Exclude the collected tests from garbage collection, and collect less often.
 
-    Every screen is garbage with reference cycles, which is expensive to find and cheap to keep for a while.
+    Every screen is garbage with reference cycles, which is slow to find and cheap to keep for a while.
     """
     gc.collect()
     gc.freeze()
@@ -74,7 +74,7 @@ def own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="session", autouse=True)
 def quiet_machine() -> Iterator[None]:
-    """Freeze the counters of CPU use, so that no result depends on other programs; tests of busy ones set their own."""
+    """Freeze the counters of CPU use, so that no result depends on other programs."""
     counters = psutil.cpu_times(percpu=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("psutil.cpu_times", lambda percpu=False: counters)

@@ -130,7 +130,7 @@ class FakeEngine:
         self.emit(Finished(number, reason, self._text, self._thoughts, stats, PLAN, repeats=repeats, calls=calls))
 
     def calls(self, call: ToolCall) -> None:
-        """Write a call of a tool, and end the answer with it."""
+        """Write a tool call, and end the answer with it."""
         self.emit(Step(len(self.requests), (Segment(shown_call(call), Source.MODEL, is_call=True),), STATS))
         self.finishes(calls=(call,))
 

@@ -51,6 +51,6 @@ def no_tools(_: object = None) -> ToolUse:
 
 
 def tool_use(file: Path | None = None, *servers: McpServer) -> tuple[ToolUse, FakeToolHost]:
-    """Return tools with the server of files, or with others."""
+    """Return tools with the file server, or with other servers."""
     host = FakeToolHost()
     return ToolUse(host, lambda: servers or (FILES,), Permissions(file)), host

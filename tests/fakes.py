@@ -30,7 +30,7 @@ def script(tokens: Sequence[int], start: int) -> Rule:
 
 
 def mixing(seed: int, n_vocab: int = N_VOCAB) -> Rule:
-    """Return a token that depends on all tokens before, so that one wrong cell in a cache changes the text."""
+    """Return a token that depends on all earlier tokens, so that a wrong cell in a cache changes the text."""
 
     def rule(sequence: Sequence[int]) -> Mapping[int, float]:
         state = seed
@@ -50,7 +50,7 @@ class FakeModel:
         fail_at: Number of the decode call that raises, counted from 1; 0 for none.
         fail_with: The exception; half of the batch stays in the cache.
         can_truncate: Whether the cache can be cut anywhere; False for a recurrent model.
-        n_snapshots: Earlier states that a recurrent model keeps.
+        n_snapshots: Number of earlier states of a recurrent model.
         decode_ns: Native time of a batch.
     """
 

@@ -1,4 +1,4 @@
-"""HTTP servers on the loopback that record requests, redirect them, or have a certificate of nobody."""
+"""HTTP servers on the loopback that record requests, redirect them, or have a self-signed certificate."""
 
 import socket
 import threading
@@ -54,7 +54,7 @@ class Recorder:
 
 
 def self_signed(folder: Path) -> Path:
-    """Return a file with a key and a certificate of the loopback address that no authority has signed."""
+    """Return a file with a key and a self-signed certificate of the loopback address."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec

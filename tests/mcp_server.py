@@ -1,4 +1,4 @@
-"""MCP servers over stdio: one with the official SDK, and without an argument for it a small one that misbehaves.
+"""MCP servers over stdio: one with the official SDK, and a small one that misbehaves.
 
 python mcp_server.py sdk          useful tools
 python mcp_server.py FLAG         silent, wrong, junk or quits: misbehaves at the start
@@ -52,7 +52,7 @@ def sdk_server() -> MCPServer:
 
 @contextmanager
 def http_server(kind: str) -> Iterator[str]:
-    """Serve it over loopback HTTP in this process, as "mcp" or as "sse"; yield the URL."""
+    """Serve the SDK's server over loopback HTTP in this process, as "mcp" or as "sse"; yield the URL."""
     from tests.http_recorder import served
 
     with served(sdk_server().streamable_http_app() if kind == "mcp" else sdk_server().sse_app()) as url:
@@ -60,13 +60,13 @@ def http_server(kind: str) -> Iterator[str]:
 
 
 class BadServer:
-    """Answers requests, badly; a process without the SDK starts at once."""
+    """Answers requests badly; a process without the SDK starts immediately."""
 
     def __init__(self) -> None:
         self.tools = ["hangs", "blocks", "dies", "dies_once", "floods", "wrong", "renames", "many", "echoes"]
 
     def run(self) -> None:
-        # Many servers greet on the wrong stream.
+        # Many servers print a greeting on the wrong stream.
         sys.stdout.write("Server is starting.\n")
         for line in sys.stdin:
             message = json.loads(line)

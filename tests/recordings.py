@@ -24,7 +24,7 @@ class Trace:
         kind: Kind of text.
         prompt: Token ids before the answer.
         text: Token ids of the answer.
-        matches: For each position, how many greedy draft tokens in a row equal the answer.
+        matches: For each position, how many consecutive greedy draft tokens equal the answer.
         confidences: For each position, the draft model's probability of each drafted token.
         has_end: Whether the last token is an end token.
     """
@@ -96,12 +96,12 @@ class Curve:
 
 
 def baseline_cost(trace: Trace, curve: Curve) -> float:
-    """Return the cost of an answer with no draft."""
+    """Return the cost of an answer without drafts."""
     return cost_without_drafts(len(trace.prompt), len(trace.text), curve.profile())
 
 
 def lowest_cost(trace: Trace, curve: Curve, *, ngram: bool = False) -> float:
-    """Return the least cost of an answer with these drafts, with n-gram drafts if `ngram`."""
+    """Return the lowest cost of an answer with these drafts, with n-gram drafts if `ngram`."""
     matches = ngram_matches(trace.prompt, trace.text) if ngram else None
     return least_cost(len(trace.prompt), trace.matches[: len(trace.text) - 1], matches, curve.profile())
 

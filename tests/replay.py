@@ -1,6 +1,6 @@
 """Replay a drafting strategy over a recorded answer and a cost curve, without a model and without a real clock.
 
-The strategy is the real one; its draft model is read from the recording, and its clock adds up the curve's costs.
+The strategy is real; its draft model reads the recording, and its clock adds up the curve's costs.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -96,7 +96,7 @@ class RecordedDraft(DraftSource):
 
 
 def chain(drafter: DraftSource | None, index: NgramIndex | None) -> list[DraftSource]:
-    """Return the sources of a strategy; None for either that is off."""
+    """Return the sources of a strategy; None for a source that is off."""
     return [source for source in (drafter, index) if source is not None]
 
 
@@ -104,7 +104,7 @@ StrategyFactory = Callable[[DraftSource, Clock], Strategy]
 
 
 def replay(trace: Trace, curve: Curve, make: StrategyFactory, disturb: Callable[[], float] = lambda: 1.0) -> Replay:
-    """Run a strategy over one answer on one machine."""
+    """Run a strategy over an answer on a machine."""
     now = spent = 0.0
 
     def advance(cost: float) -> None:
@@ -144,7 +144,7 @@ def fixed(params: DraftParams) -> StrategyFactory:
 
 
 def best_fixed(traces: Sequence[Trace], curve: Curve) -> tuple[DraftParams, float]:
-    """Return the fixed setting with the least cost over these answers, and that cost."""
+    """Return the fixed setting with the lowest cost over these answers, and that cost."""
     settings = [DraftParams(n, 0, p) for n in GRID_N_MAX for p in GRID_P_MIN]
     costs = {params: sum(replay(t, curve, fixed(params)).cost for t in traces) for params in settings}
     best = min(costs, key=lambda params: costs[params])

@@ -1,4 +1,4 @@
-"""Check by chi-square that sampled answers have one distribution, with and without drafts."""
+"""Check by chi-square that sampled answers have the same distribution with and without drafts."""
 
 import math
 from collections import Counter
@@ -17,9 +17,9 @@ from app.worker.responder import answer
 EVERYTHING = DraftParams(n_max=7, p_min=0.0)
 """Parameters that also submit wrong drafts, where a fault would show."""
 _FIRST_TOKENS = 3
-"""Tokens of a sampled answer; the first comes out of the prompt."""
+"""Tokens of a sampled answer; the first follows from the prompt."""
 _SIGNIFICANT = 0.001
-"""A test that is run often must not fail by chance once in twenty times."""
+"""A test that runs often must not fail by chance once in twenty runs."""
 _FEWEST = 5.0
 """Expected counts below this make chi-square a poor fit (Cochran's rule)."""
 
@@ -31,7 +31,7 @@ class SampledCheck:
     Attributes:
         answers: Answers of each side.
         drafted: Submitted draft tokens; 0 means that nothing was tested.
-        degrees_of_freedom: 0 if all answers were the same.
+        degrees_of_freedom: 0 if all answers were equal.
         p: Probability of a statistic at least as large if both distributions are the same.
     """
 
@@ -50,9 +50,9 @@ class SampledCheck:
 def check_sampled(
     pair: LoadedPair, request: AnswerRequest, contender: str, drafting: Drafting, answers: int, cancelled: Cancelled
 ) -> Generator[str, None, SampledCheck]:
-    """Draw short answers with and without drafts and compare how often each came; see `check`.
+    """Draw short answers with and without drafts and compare their frequencies; see `check`.
 
-    Both sides use different seeds; with the same ones they would give the same draws.
+    Both sides use different seeds; equal seeds would give equal draws.
     """
     counts: list[Counter[Hashable]] = [Counter(), Counter()]
     drafted = 0

@@ -14,7 +14,7 @@ _SAME = {"Qwen3-Coder-30B-A3B": "Qwen3-30B-A3B", "Qwen3.8-27B": "Qwen3.6-27B"}
 
 
 def shape_of(source: ModelSource) -> str:
-    """Return the name of the entry in shapes.toml for a model."""
+    """Return the name of a model's entry in shapes.toml."""
     if isinstance(source, DemoModel):
         return "SmolLM2-135M"
     assert isinstance(source, HubModel)

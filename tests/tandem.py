@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 
 class Said(NamedTuple):
-    """What a command wrote."""
+    """The output of a command."""
 
     out: str
     err: str
@@ -23,4 +23,4 @@ class Said(NamedTuple):
 
 
 Tandem = Callable[..., Said]
-"""Runs a command, checks its exit code (`code`, 0 by default), and returns what it wrote."""
+"""Runs a command, checks its exit code (`code`, 0 by default), and returns its output."""

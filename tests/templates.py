@@ -61,6 +61,6 @@ def _compiled(source: str) -> Template:
 
 
 def rendered(source: str, messages: Sequence[Mapping[str, Any]], **variables: Any) -> str:
-    """Return a conversation as plain Jinja renders it."""
+    """Render a conversation with plain Jinja."""
     values = {"bos_token": "<s>", "eos_token": "</s>", "add_generation_prompt": True, **variables}
     return _compiled(source).render(messages=messages, **values)

@@ -50,7 +50,7 @@ def test_the_hub_client_is_limited_to_the_tested_minor_version() -> None:
 
 @pytest.mark.skipif(sys.platform == "win32" or not _SCRIPT.exists(), reason="a script for shells, of the repository")
 class TestWithoutTmux:
-    """The CI script on a machine without tmux, with fake commands in the place of slow ones."""
+    """The CI script on a machine without tmux, with fakes for slow commands."""
 
     def _runs(self, folder: Path, *, root: bool = False, **environment: str) -> subprocess.CompletedProcess[str]:
         for name in ("bash", "dirname", "sed", "touch"):

@@ -1,4 +1,4 @@
-"""Checks that drafts change nothing: greedy tokens, and the distribution of sampled ones."""
+"""Drafts change nothing: neither greedy tokens, nor the distribution of sampled tokens."""
 
 from collections import Counter
 from collections.abc import Sequence

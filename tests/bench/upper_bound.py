@@ -20,9 +20,8 @@ def cost_without_drafts(n_prompt: int, n_text: int, profile: CostProfile) -> flo
 def least_cost(n_prompt: int, matches: Sequence[int], looked_up: Sequence[int] | None, profile: CostProfile) -> float:
     """Return the least time of an answer with these drafts.
 
-    F(end) = 0 and F(t) = min over m <= k(t) and n <= m + l(t + m) of m * draft + T~(n + 1) + F(t + n + 1),
-    where k(t) is how far the draft model matches, l(t) how far n-gram drafting does, and T~ the cheapest batch at least
-    as large.
+    F(end) = 0 and F(t) = min over m <= k(t) and n <= m + l(t + m) of m * draft + T~(n + 1) + F(t + n + 1), where k(t)
+    is how far the draft model matches, l(t) how far n-gram drafting does, and T~ the cheapest batch at least as large.
 
     Args:
         n_prompt: Tokens of the prompt.

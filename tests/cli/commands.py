@@ -7,7 +7,7 @@ from app.cli.command_line import ROOT
 
 
 def every_command(command: Command = ROOT) -> Iterator[Command]:
-    """Yield a command and all below it."""
+    """Yield a command and all its subcommands."""
     yield command
     if isinstance(command, Group):
         for below in command.commands.values():

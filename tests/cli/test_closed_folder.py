@@ -23,7 +23,7 @@ from app.models.source import LocalModel
 
 @pytest.fixture
 def closed(folders: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder that lets no one in; the superuser would be let into a real one."""
+    """A folder without access; the superuser could access a real one."""
     folder = folders / "closed"
     folder.mkdir()
 

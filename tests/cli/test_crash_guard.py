@@ -1,4 +1,4 @@
-"""The parent process of the program: exit codes and signals pass through it, and a crash is explained."""
+"""The parent process: exit codes and signals pass through it, and a crash is explained."""
 
 import os
 import signal
@@ -37,7 +37,7 @@ Start = Callable[..., "subprocess.Popen[str]"]
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Return a function that starts the program with a command of its own in place of the named one."""
+    """Return a function that starts the program with another command."""
     started: list[subprocess.Popen[str]] = []
 
     def begin(body: str, *words: str, stderr: int = subprocess.PIPE) -> subprocess.Popen[str]:
@@ -127,7 +127,7 @@ def test_a_server_that_crashes_with_isolated_models_ends(start: Start) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_to_the_parent_reaches_the_program(start: Start, number: signal.Signals) -> None:
-    # Python sees a signal that comes just before a sleep only after it.
+    # Python handles a signal right before a sleep only after the sleep.
     body = (
         f"signal.signal({int(number)}, lambda *_: os._exit(5))\nprint('ready', flush=True)\nwhile True: time.sleep(0.1)"
     )

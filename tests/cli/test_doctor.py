@@ -1,4 +1,4 @@
-"""`tandem doctor`, the command: its exit code, its JSON, and what it gathers here."""
+"""`tandem doctor`: exit code, JSON, and facts about this machine."""
 
 import json
 from collections.abc import Mapping

@@ -74,7 +74,7 @@ def test_recommended_sampling_is_read_from_target_file(folders: Path) -> None:
     assert (found.facts["recommended"], found.facts["offers"]) == ({"sampling.temp": 0.6}, ())
 
 
-# What is wrong with it
+# Problems of the pair
 
 
 @pytest.mark.native
@@ -199,7 +199,7 @@ def test_invalid_rpc_server_is_reported(demo_target: Path) -> None:
     assert "must be a host and a port" in line(found.sections["the pair"], "trouble").text
 
 
-# The files that Tandem keeps
+# Tandem's own files
 
 
 def states(section: list[Check]) -> dict[str, str]:
@@ -208,7 +208,7 @@ def states(section: list[Check]) -> dict[str, str]:
 
 @pytest.fixture
 def own_cache(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Use a cache in which no other test has stored states."""
+    """Use a cache without states of other tests."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(folders / "cache"))
 
 
@@ -231,7 +231,7 @@ def test_broken_files_have_a_fix() -> None:
     assert "targett" in line(section, "models.toml").text
     assert "Move it away" in line(section, "pairs.toml").hint[0]
     assert "damaged" in line(section, "chats").text
-    # And the pair says it too, instead of a traceback.
+    # The pair also reports it instead of a traceback.
     assert look().facts["trouble"] is not None
 
 

@@ -1,4 +1,4 @@
-"""Opening pairs with the current settings; one that cannot be opened changes nothing."""
+"""Opening pairs with the current settings; a failed opening changes nothing."""
 
 from dataclasses import replace
 from pathlib import Path

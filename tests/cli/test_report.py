@@ -1,4 +1,4 @@
-"""The line and the object that `tandem run` ends with."""
+"""The line and the object at the end of `tandem run`."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""`tandem run` with tools: allowed calls run, and another one is an error."""
+"""`tandem run` with tools: allowed calls run, and other calls are errors."""
 
 import json
 from dataclasses import replace
@@ -26,7 +26,7 @@ READS = call("read_file", '{"path": "notes.md"}')
 
 
 class Run:
-    """A prompt with the server of files."""
+    """A prompt with the file server."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""`tandem run` that reads from a running server: signals and notices."""
+"""`tandem run` with a running server: signals and notices."""
 
 import json
 import signal
@@ -24,7 +24,7 @@ TEXT = b'data: {"choices": [{"delta": {"content": "Hi"}}], "timings": {"predicte
 
 @contextmanager
 def sending(data: bytes, *, ends: bool = True) -> Iterator[ServerAnswer]:
-    """Serve one response, which ends by itself or when the client ends the connection."""
+    """Serve a response that ends by itself or when the client closes the connection."""
 
     def serve() -> None:
         connection, _ = listener.accept()

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.native
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[subprocess.Popen[str], int, dict[str, str]]]:
-    """Serve the demo on a free port, with a home of its own."""
+    """Serve the demo on a free port, with its own home folder."""
     home = str(tmp_path_factory.mktemp("serve"))
     folders = ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME")
     environment = {**os.environ, **dict.fromkeys(folders, home), "TANDEM_API_KEY": "secret"}
@@ -62,7 +62,7 @@ def test_run_lets_a_running_server_answer(
     command += ["--json"] if as_json else []
     file = next(Path(server[2]["XDG_CACHE_HOME"]).rglob("server.json"))
     stored = json.loads(file.read_text())
-    # The demo without its draft is another pair than the demo, which this command would load.
+    # The demo without its draft is a different pair from the demo, which this command would load.
     file.write_text(json.dumps({**stored, "draft": str(DemoModel("draft"))}))
     own = subprocess.run([*command, "--no-server"], env=server[2], capture_output=True, text=True, check=True)
     served = subprocess.run(command, env=server[2], capture_output=True, text=True, check=True)
@@ -151,5 +151,5 @@ def test_small_writes_do_not_wait_for_the_client() -> None:
             writer.close()
             return await found.get()
 
-    # Otherwise each of them may wait 40 ms for a delayed acknowledgment.
+    # Otherwise each may wait 40 ms for a delayed acknowledgment.
     assert asyncio.run(no_delay())

@@ -1,4 +1,4 @@
-"""The chat's engine behind the server: both answer in turn, and a stop of one leaves the other."""
+"""The chat's engine behind the server: both answer in turn, and stopping one leaves the other running."""
 
 import json
 import queue
@@ -31,7 +31,7 @@ PROMPT = AnswerRequest((Message(Role.USER, "abc"),), GREEDY)
 
 
 class Chat:
-    """An engine as the chat has it, and the server over it."""
+    """The chat's engine, and the server over it."""
 
     def __init__(self) -> None:
         self.pair = FakePair(FakeModel(mixing(1), n_ctx=100_000))

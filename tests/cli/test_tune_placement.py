@@ -29,7 +29,7 @@ from tests.llama.params import pair_params
 pytestmark = [pytest.mark.native, pytest.mark.usefixtures("folders")]
 MB = 1_000_000
 CARD = Device("CUDA0", "gpu", "CUDA", 1050 * MB, "A card", 2000 * MB)
-"""Room for a part of the demo's layers."""
+"""A GPU with room for some of the demo's layers."""
 LARGE = replace(CARD, free_bytes=2000 * MB)
 Measured = tuple[CostProfile, bool]
 Speed = Callable[[PairParams], Measured]
@@ -37,7 +37,7 @@ Tune = Callable[..., tuple[int, str, str]]
 
 
 def fast_from(threshold: int) -> Speed:
-    """Batches cost a third from this op offload threshold; placements are alike otherwise."""
+    """Batches cost a third from this op offload threshold; other placements are equal."""
 
     def measure(params: PairParams) -> Measured:
         rows = {1: 10e6, 2: 20e6, 4: 40e6, 8: 80e6, 64: 640e6}
@@ -75,7 +75,7 @@ def test_the_fastest_placement_is_kept_and_used(tune: Tune, monkeypatch: pytest.
     assert out.splitlines()[-1].startswith("Kept for this pair: ")
     assert out.splitlines()[-1].endswith(" --offload-min-batch 8.")
 
-    # The chosen placement is not the automatic one of the next comparison.
+    # The chosen placement differs from the automatic placement of the next comparison.
     assert tune(fast_from(8))[1] == out
 
     monkeypatch.setattr(library, "use_offload", lambda n: n)

@@ -1,4 +1,4 @@
-"""Check a running server with clients that Tandem did not write: LiteLLM and the SDKs of OpenAI and Anthropic.
+"""Check a running server with independent clients: LiteLLM and the SDKs of OpenAI and Anthropic.
 
 Usage, in an environment with `pip install litellm openai anthropic`:
 
@@ -21,7 +21,7 @@ FUNCTION: dict[str, Any] = {"name": "weather", "parameters": PARAMETERS}
 TOOL = {"type": "function", "function": FUNCTION}
 Check = Callable[[str], object]
 CHECKS: dict[str, Check] = {}
-"""Each takes the server's address and returns whether the client got what it needs."""
+"""Checks by name: each takes the server's address and returns whether the client got what it needs."""
 
 
 def check(function: Check) -> Check:

@@ -1,4 +1,4 @@
-"""Runs with given counters, and the results of generators."""
+"""Runs with given counters, and results of generators."""
 
 from collections.abc import Generator
 from typing import TypeVar

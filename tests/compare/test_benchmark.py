@@ -1,4 +1,4 @@
-"""A suite as races: rounds, rows, and what a stop keeps."""
+"""A suite as races: rounds, rows, and results after a stop."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -66,7 +66,7 @@ def test_a_stop_keeps_what_is_done() -> None:
     pair = make_pair()
     _, done = run_bench(pair, lambda: len(pair.samplers) > 15)
 
-    # Three to warm up and nine a round: the first prompt has finished a second one.
+    # Three warm-up runs and nine per round: the first prompt has finished its second round.
     assert [(prompt.name, len(rounds)) for prompt, rounds in done.items()] == [("one", 2), ("two", 1), ("one", 1)]
     assert PLAN.n_whole(done) == 1
     assert PLAN.n_whole(dict(list(done.items())[:2])) == 0

@@ -1,4 +1,4 @@
-"""Draft models of one target, judged on the same text."""
+"""Draft models of one target, compared on the same text."""
 
 from collections.abc import Generator, Mapping, Sequence
 from typing import TypeVar

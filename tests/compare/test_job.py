@@ -95,9 +95,9 @@ def test_the_conversation_is_read_once_for_all_sides(pair: FakePair) -> None:
     assert isinstance(draft, FakeModel)
     # The draft reads all but the last prompt token before its first draft.
     read = [batch for batch in draft.batches if batch[:2] == prompt[BEFORE : BEFORE + 2]]
-    # Three runs with fixed drafts; automatic ones may do without, by what these fakes' costs were measured to be.
+    # Three runs with fixed drafts; automatic drafting may not draft, depending on the measured costs of these fakes.
     assert 3 <= len(read) <= 6, "no one may find what another run's draft model has read"
-    # Measuring empties the caches in the warm-up; besides that nothing before the prompt is read twice.
+    # Measuring empties the caches in the warm-up; otherwise nothing before the prompt is read twice.
     target = pair._model
     assert len([batch for batch in target.batches if batch == prompt[:BEFORE]]) <= 2
 
@@ -120,7 +120,7 @@ def test_every_side_has_the_same_seed(pair: FakePair) -> None:
 
 
 class Fickle(FakeModel):
-    """A model with a near-tie at the eighth token that batches decide the other way."""
+    """A model with a near-tie at the eighth token, which batches decide differently."""
 
     def _row(self):  # type: ignore[no-untyped-def]
         row = super()._row()

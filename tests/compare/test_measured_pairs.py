@@ -1,4 +1,4 @@
-"""Earlier results of this machine: stored, and shown in the list of pairs and by doctor."""
+"""Stored results of this machine in the list of pairs and in doctor."""
 
 from dataclasses import replace
 from pathlib import Path

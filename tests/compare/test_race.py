@@ -45,7 +45,7 @@ def run_race(
     repeat: int = 2,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> tuple[list[object], tuple[Round, ...]]:
-    """Return the events, progress as what it is about, and the rounds."""
+    """Return the events, progress by subject, and the rounds."""
     rounds: list[Round] = []
     events = race(pair, sides, request, range(WARM_UP, repeat + 1), cancelled, rounds)
     return [getattr(event, "what", event) for event in events], tuple(rounds)
@@ -69,7 +69,7 @@ def test_every_run_starts_from_empty_caches(pair: FakePair) -> None:
     draft = pair.drafter.cache._model if pair.drafter is not None else None
     assert isinstance(draft, FakeModel)
     read = [batch for batch in draft.batches if batch == runs[0].prompt]
-    # Automatic drafting may leave it out, by the measured costs of these fakes.
+    # Automatic drafting may skip it, depending on the measured costs of these fakes.
     fixed, drafted = (sum(run.contender in names for run in runs) for names in (("fixed",), ("fixed", "automatic")))
     assert fixed <= len(read) <= drafted, "the draft must read the prompt in every run"
 
@@ -102,7 +102,7 @@ def test_every_run_adapts_its_threads_as_a_chat_does(pair: FakePair, monkeypatch
     monkeypatch.setattr(pair.threads, "yield_cpu", lose_a_thread)
     _, rounds = run_race(pair, [Side(name, None) for name in ("one", "other")], replace(GREEDY, max_tokens=2), 1)
 
-    # The warm-up is long enough to settle.
+    # The warm-up is long enough for a stable state.
     assert [run.threads for run in rounds[0].values()] == [(1,), (1,)]
     pair.threads.n_yields = 1
     run = finish(answer_as(pair, "plain", GREEDY, lambda: False, (), 0))

@@ -1,4 +1,4 @@
-"""Helpers of tests that keep conversations on disk."""
+"""Helpers for tests with conversations on disk."""
 
 from pathlib import Path
 
@@ -34,7 +34,7 @@ def free_disk(store: Store) -> None:
 
 
 def kill(store: Store) -> None:
-    """Let go of the file as the end of a process does, without writing."""
+    """Release the file like a killed process, without writing."""
     store.database.connection.close()
 
 

@@ -1,4 +1,4 @@
-"""Answers while they are written, and what a killed Tandem leaves of them."""
+"""Answers during writing, and their remains after Tandem is killed."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +14,7 @@ from tests.conversations.stores import Clock, kill
 
 
 class Talk:
-    """A store with one prompt."""
+    """A store with a prompt."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -27,14 +27,14 @@ class Talk:
         return self.store.answer(self.conversation, self.asked.id)
 
     def on_disk(self) -> list[tuple[str, str]]:
-        """The texts and the reasoning of answers that are being written."""
+        """The texts and the reasoning of unfinished answers on disk."""
         return list(self.store.database.rows("SELECT text, reasoning FROM messages WHERE state = 'writing'"))
 
     def last(self) -> Node:
         return self.store.load(self.conversation).tree.path[-1]
 
     def after_kill(self) -> Tree:
-        """Kill Tandem; return what the next start shows, and the one after that."""
+        """Kill Tandem; return what the next start and the start after it show."""
         kill(self.store)
         self.store = Store(self.file)
         tree = self.store.load(self.conversation).tree

@@ -1,4 +1,4 @@
-"""The database file: other processes, older and newer ones, damage, and backups."""
+"""The database file: other processes, older and newer versions, damage, and backups."""
 
 import os
 import shutil
@@ -26,7 +26,7 @@ _PAGE = 4096
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """A database with one conversation of three messages."""
+    """A database with a conversation of three messages."""
     file = tmp_path / "conversations.db"
     with closing(Store(file)) as store:
         number, _, answer = exchange(store, "before", "the backup")

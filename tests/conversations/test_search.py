@@ -14,7 +14,7 @@ def talk(store: Store, *texts: str) -> int:
     conversation, parent = store.create(), None
     for text in texts:
         parent = store.add(conversation, Role.USER, text, parent=parent).id
-    # A title that is made from the first message would be found where the message is not.
+    # A title from the first message would be found where the message is not.
     store.rename(conversation, "_")
     return conversation
 

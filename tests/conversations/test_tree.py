@@ -21,7 +21,7 @@ def tree_of(*links: tuple[int, int | None], leaf: int) -> Tree:
     return Tree({id_: Node(id_, parent, roles[id_ % 2], f"m{id_}") for id_, parent in links}, leaf)
 
 
-# 1 is the first prompt, 2 and 4 two answers to it; 3 goes on after 2; 5 is the first prompt, edited.
+# 1 is the first prompt, 2 and 4 are answers to it; 3 replies to 2; 5 is the edited first prompt.
 BRANCHES = tree_of((1, None), (2, 1), (3, 2), (4, 1), (5, None), leaf=3)
 
 
@@ -90,12 +90,12 @@ def test_titles_fit_their_columns(text: str, columns: int) -> None:
 @pytest.mark.parametrize(
     ("removed", "links", "leaf"),
     [
-        # The prompt 3 goes; it has no answer.
+        # The prompt 3 is removed; it has no answer.
         (3, [(1, None), (2, 1), (4, 1), (5, None)], 2),
-        # The answer 2 has a reply, so it goes with its prompt and that prompt's other answer.
+        # The answer 2 has a reply, so its prompt is removed with both answers.
         (2, [(3, None), (5, None)], 3),
         (1, [(3, None), (5, None)], 3),
-        # The answer 4 has none.
+        # The answer 4 has no replies.
         (4, [(1, None), (2, 1), (3, 2), (5, None)], 3),
         (5, [(1, None), (2, 1), (3, 2), (4, 1)], 3),
     ],

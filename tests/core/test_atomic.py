@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and their locks."""
+"""Atomic writes and their locks."""
 
 import errno
 import os

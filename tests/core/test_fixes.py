@@ -1,4 +1,4 @@
-"""Fixes in sentences and commands, as each surface and each shell takes them."""
+"""Fixes in sentences and commands, for each surface and shell."""
 
 import ast
 import re
@@ -17,7 +17,7 @@ from tests.cli.commands import every_command
 
 _SURFACES = ("cli", "ui", "server")
 _EXEMPT = ("hardware/installation.py", "hardware/gpus.py", "settings/table.py", "settings/checking.py")
-"""Modules with commands of pip and nvidia-smi, the table of flags, and examples of entries of the settings file."""
+"""Modules with commands of pip and nvidia-smi, the table of flags, and examples for the settings file."""
 _KEY = re.compile(r"\b(f(?:[1-9]|1[0-2])|ctrl\+\w|alt\+\w)\b")
 _COMMAND = re.compile(rf"tandem ({'|'.join({str(command.name) for command in every_command()})})\b")
 _FLAG = re.compile(r"(?<!-)--[a-z][a-z-]*")
@@ -53,7 +53,7 @@ def test_an_argument_may_be_any_text(argument: str) -> None:
 
 
 def texts_of(tree: ast.AST) -> Iterator[str]:
-    """Yield the texts of a module that are no docstrings."""
+    """Yield the strings of a module that are no docstrings."""
     documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:

@@ -1,4 +1,4 @@
-"""Pictures: each format that Pillow writes is read, upright and on white, or refused with a sentence."""
+"""Pictures: each format that Pillow writes is read upright and on white, or refused with a sentence."""
 
 import random
 import sys
@@ -16,7 +16,7 @@ GRAY = (128, 128, 128)
 
 
 def saved(format_: str, size: tuple[int, int] = (6, 4), mode: str = "RGB", color: Any = GRAY, **how: Any) -> bytes:
-    """Return a file of one color."""
+    """Return a picture file of one color."""
     Image.new(mode, size, color).save(file := BytesIO(), format_, **how)
     return file.getvalue()
 
@@ -35,7 +35,7 @@ def heic(size: tuple[int, int]) -> bytes:
 
 
 def _turned(format_: str, orientation: int) -> bytes:
-    """Return a picture of 60 × 40 pixels whose left half is red when it is shown upright."""
+    """Return a picture of 60 × 40 pixels whose left half is red when shown upright."""
     upright = Image.new("RGB", (60, 40))
     upright.paste("red", (0, 0, 30, 40))
     back = {2: 0, 3: 3, 4: 1, 5: 5, 6: 2, 7: 6, 8: 4}

@@ -1,4 +1,4 @@
-"""A terminal for every test that wants one."""
+"""A terminal for tests."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.e2e.terminal import Terminal
 
 @pytest.fixture
 def start(tmp_path: Path, demo_draft: Path) -> Iterator[Callable[..., Terminal]]:
-    """Starts the chat; the draft model is made before, and nothing that another test has typed is there."""
+    """Start the chat, with an existing draft model and a fresh data folder."""
     started: list[Terminal] = []
     for file in conversations_file().parent.glob("conversations.db*"):
         file.unlink()

@@ -22,9 +22,9 @@ MARKS = [pytest.mark.terminal, pytest.mark.skipif(shutil.which("tmux") is None, 
 """Marks for every module whose tests open a terminal."""
 _ROOT = Path(__file__).parents[2]
 _HANGS_S = 240.0
-"""Seconds after which a wait fails, long enough for a busy machine; no test measures time."""
+"""Time limit of a wait, long enough for a busy machine; no test measures time."""
 _STAYS_S = 300
-"""Seconds that the window stays after the program: longer than any wait, so that a failed one shows the screen."""
+"""How long the window outlives the program: longer than any wait, so that a failed test shows the screen."""
 
 
 class Terminal:
@@ -35,13 +35,13 @@ class Terminal:
         self._status = folder / "status"
         self._process = folder / "process"
         into = f"> {shlex.quote(str(output))}" if output is not None else ""
-        # The shell writes its process id before it becomes the program.
+        # The shell writes its process id before it executes the program.
         program = shlex.quote(f'echo $$ > "$0"; exec "$@" {into}')
         # Readline, which a test runner loads, sets COLUMNS and LINES, which would override the size of the window.
-        # Ctrl+c is for the program; without the trap, some shells would end before they write its exit code.
+        # # Ctrl+c is for the program; without the trap, some shells would end before writing its exit code.
         run = f'unset COLUMNS LINES; trap : INT; status=$0; sh -c {program} "$@"; echo $? > "$status"; sleep {_STAYS_S}'
         words = [str(self._status), str(self._process), sys.executable, "-m", "app", *flags]
-        # Separate arguments: tmux would run a single one with the login shell of the user.
+        # Separate arguments: tmux would run a single argument with the login shell of the user.
         shell = ["sh", "-c", run, *words]
         self._tmux("-f", os.devnull, "new-session", "-d", "-x", "80", "-y", "24", "-c", str(_ROOT), *shell)
 
@@ -83,7 +83,7 @@ class Terminal:
 
     @property
     def program(self) -> psutil.Process:
-        """The process that draws, below the one that the shell started."""
+        """The process that draws, below the process that the shell started."""
         return psutil.Process(int(self._process.read_text())).children()[0]
 
     @property
@@ -103,8 +103,8 @@ class Terminal:
 
 
 def has_stored_text(_: str) -> bool:
-    """Return whether a part of the answer is on disk, where it survives."""
-    # The program makes the file with the first prompt.
+    """Return whether a part of the answer is on disk."""
+    # The program creates the file with the first prompt.
     file = f"file:{conversations_file()}?mode=ro"
     with suppress(sqlite3.OperationalError), closing(sqlite3.connect(file, uri=True)) as database:
         return bool(

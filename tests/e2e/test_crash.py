@@ -1,4 +1,4 @@
-"""The program crashes in the middle of an answer: the terminal is usable, and one key opens the conversation again."""
+"""The program crashes during an answer: the terminal is usable, and one key opens the conversation again."""
 
 import re
 import signal

@@ -1,4 +1,4 @@
-"""Kill a process in the middle of an answer: everything committed is there."""
+"""Kill a process during an answer: everything committed is stored."""
 
 import subprocess
 import sys
@@ -54,7 +54,7 @@ def kill_a_writer(file: Path, after: int, script: str = _WRITER) -> int:
                 break
         writer.kill()
         rest = writer.stdout.read().split("\n")
-    # The last line may be cut by the kill.
+    # The kill may cut the last line.
     return max([after, *(int(line) for line in rest[:-1])])
 
 

@@ -58,7 +58,7 @@ def test_without_a_pair_the_best_ones_are_proposed_and_none_is_forced(hub: Loopb
     terminal.until(lambda screen: "Which one?" in screen)
     printed = terminal.printed
     assert "This machine:" in printed
-    # A machine that other work slows down is told that they fit, but slowly.
+    # A slow machine is told that they fit, but slowly.
     assert "fits:" in printed or "slow:" in printed
     terminal.press("q", "Enter")
     terminal.until(lambda screen: "Nothing was set up." in screen)
@@ -71,7 +71,7 @@ def test_on_a_fresh_machine_one_key_opens_what_is_here(hub: LoopbackHub, tmp_pat
     terminal = Terminal(tmp_path)
     screen = terminal.until(lambda screen: "nothing is downloaded" in screen)
     assert "demo" in screen.lower()
-    # The second press of a hasty user does nothing that cannot be undone.
+    # A hasty second key press does nothing that cannot be undone.
     terminal.press("Enter", "Enter")
     screen = terminal.until(lambda screen: " ready " in screen)
     assert "SmolLM2-135M-Instruct Q4_1 + Q2_K" in screen

@@ -30,7 +30,7 @@ def test_a_conversation(start: Callable[..., Terminal]) -> None:
     terminal.press("Enter")
     terminal.until(lambda s: "Paris" in s)
     if "esc stop" in terminal.until(_READOUTS.search):
-        # Small models sometimes find no end.
+        # Small models sometimes never end.
         terminal.press("Escape")
         terminal.until(lambda s: "esc stop" not in s)
 
@@ -74,7 +74,7 @@ def test_after_a_kill_the_conversation_is_there_and_the_answer_marked(start: Cal
     again.type("lighthouse")
     again.until(lambda s: "Write a very long story" in s and "Nothing" not in s)
     again.press("Enter")
-    # It opens at the message that was found; where that is long, its end is further down.
+    # It opens at the found message; the end of a long message is further down.
     again.until(lambda s: "type to search" not in s and "Answer" in s)
     again.press("C-End")
     again.until(lambda s: "cut before its end; ctrl+g continues" in s)
@@ -116,12 +116,12 @@ _VERDICT = re.compile(r"(too few runs to tell|nothing was drafted)[^)]*1\s+run")
 
 
 def _sides(screen: str) -> list[str]:
-    """The lines above the texts, without the figures where there are none yet."""
+    """Return the lines above the texts, without figures that are not there yet."""
     return [line for line in screen.splitlines() if re.match(r"\s*With(out)? draft", line)]
 
 
 def _asks(terminal: Terminal) -> str:
-    """One answered prompt; returns the answer's lines."""
+    """Send a prompt; return the lines of its answer."""
     terminal.until(lambda s: " ready " in s)
     terminal.type("Name the capital of France.")
     terminal.press("Enter")
@@ -170,7 +170,7 @@ def test_a_full_context_goes_on_with_a_summary(start: Callable[..., Terminal]) -
     for number in range(_MOST_PROMPTS):
         terminal.type(f"Tell me fact number {number} about lighthouses.")
         terminal.press("Enter")
-        # The footer offers another answer once this one has ended.
+        # The footer offers another answer when this answer has ended.
         terminal.until(lambda s: "esc stop" in s)
         screen = terminal.until(lambda s: "ctrl+r regenerate" in s)
         if "as a summary" in screen:

@@ -1,4 +1,4 @@
-"""End the program with an error in the code of its screen."""
+"""End the program by an error in the code of its screen."""
 
 import os
 import sqlite3
@@ -35,7 +35,7 @@ ReadoutPanel.lines = lines
 app.cli.chat.make_engine = lambda process, receive, server: Engine(receive)
 raise SystemExit(main(["--pair", "demo"]))
 """
-"""Answers half; fails when the numbers are shown."""
+"""A program that writes half of an answer and fails when the numbers are shown."""
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such terminal")

@@ -78,7 +78,7 @@ def test_a_terminal_that_goes_away_takes_the_program_with_it(tmp_path: Path, dem
     )
     os.close(child)
     shown = b""
-    # The cursor stands on the first letter.
+    # The cursor is on the first letter.
     while b"sk anything" not in shown:
         shown += os.read(parent, 4096)
     os.close(parent)

@@ -1,4 +1,4 @@
-"""Run the generator on scripted models, and strategies on a draft model that says the same in every step."""
+"""Run the generator on scripted models, and strategies on a constant draft model."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

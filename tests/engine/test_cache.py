@@ -1,4 +1,4 @@
-"""The token cache: common prefixes, unknown tokens, kept states, failures and prefill speed."""
+"""The token cache: common prefixes, unknown tokens, saved states, failures and prefill speed."""
 
 from collections.abc import Sequence
 

@@ -95,7 +95,7 @@ class FakeHead:
 
 
 class Rig:
-    """A fake target with draft layers, and answers with drafts that are partly right."""
+    """A fake target with draft layers, and answers with partly right drafts."""
 
     def __init__(self, *, at_once: bool, can_truncate: bool = True) -> None:
         self.model = FakeModel(mixing(3), n_ctx=400, n_batch=16)
@@ -107,7 +107,7 @@ class Rig:
         self.lost: list[str] = []
 
     def answer(self, prompt: Sequence[int], n: int, right: float | None) -> list[int]:
-        """Answer; each drafted token is right with this probability. None drafts nothing."""
+        """Answer; each drafted token is right with this probability; None drafts nothing."""
         strategy = _Mixed(self.drafter, self.model, right or 0.0, n_max=0 if right is None else 6)
         generator = Generator(self.target, strategy, FakeSampler(self.model))
         tokens: list[int] = []

@@ -1,4 +1,4 @@
-"""Sources of drafts, and what every view says about drafting."""
+"""Sources of drafts, and the texts about drafting in every view."""
 
 import json
 import pickle
@@ -36,14 +36,14 @@ WON, LOST = Speedup(3.14, measured=True, verdict="winning"), Speedup(0.8, measur
 
 
 def finished(stats: GenerationStats, gain: Speedup | None) -> Finished:
-    """Return the end of an answer whose strategy reported this speedup."""
+    """Return the end of an answer with this speedup."""
     stats = stats.snapshot()
     stats.observe_speedup(gain)
     return Finished(1, FinishReason.STOP, "Hi.", "", stats, AnswerPlan("auto", "model", None, None), STATUS)
 
 
 def views(ended: Finished) -> dict[str, str]:
-    """Return the numbers of an answer as each view shows them."""
+    """Return the numbers of an answer in each view."""
     live = Readouts()
     live.measured(ended.stats, ended.drafting, live=False)
     return {

@@ -32,7 +32,7 @@ from tests.replay import chain, replay
 CHEAP = {1: 1000.0, 2: 1010.0, 64: 1600.0}
 TURN = [20, 21, 22, 23, 24, 25]
 NEXT_TURN = [END, 13, 10, 11, 12, 13, 14, 15, 16, 17]
-"""The end of an answer, and the beginning of the next turn, the same in every conversation."""
+"""The end of an answer, and the same beginning of the next turn in every conversation."""
 ROOM = 32
 QUESTION = [7, 8, 9]
 
@@ -111,7 +111,7 @@ def test_the_request_defines_the_end_tokens() -> None:
 
 
 def test_automatic_drafting_stops_before_the_end_token() -> None:
-    # The draft model predicts all of an answer of six tokens, the last of which ends it.
+    # The draft model predicts all six tokens of an answer, including the end token.
     ended = Trace("ended", "chat", (1, 2, 3), (4, 5, 6, 7, 8, END), (5, 4, 3, 2, 1), ((0.99,) * 8,) * 5, has_end=True)
     flat = Curve("flat", {1: 100.0, 64: 110.0}, draft=1.0)
     steps = replay(ended, flat, automatic(PairStatistics(CostModel(flat.profile())), ngram=False)).steps
@@ -121,7 +121,7 @@ def test_automatic_drafting_stops_before_the_end_token() -> None:
 
 
 def repeats(tokens: Iterable[int]) -> list[int]:
-    """Return what the detector reports after each token."""
+    """Return the detector's result after each token."""
     detector = RepetitionDetector()
     return [detector.push(token) for token in tokens]
 
@@ -131,7 +131,7 @@ def least(block: int) -> int:
 
 
 def by_definition(tokens: Sequence[int]) -> int:
-    """Count the repeats of the block with which the most tokens at the end agree, without a running state."""
+    """Count the repeats of the block with the longest match at the end, without a running state."""
 
     def matches(block: int) -> int:
         at = len(tokens) - 1

@@ -23,14 +23,14 @@ DRAFTED = Draft.of(Source.MODEL, (1, 2, 3), (0.9, 0.9, 0.9))
 
 
 def fixed(params: DraftParams = FIXED, clock: Clock = lambda: 0) -> FixedDrafting:
-    """Return fixed drafting on a machine on which a batch of four takes as long as 1.6 single tokens."""
+    """Return fixed drafting on a machine on which a batch of four costs 1.6 single tokens."""
     return FixedDrafting(
         ConstantDraft((1, 2, 3), 0.9), params, CostModel(CostProfile({1: 1000.0, 4: 1600.0, 64: 20_000.0})), clock
     )
 
 
 def observed(strategy: FixedDrafting, *steps: StepResult) -> tuple[str, float]:
-    """Return verdict and speedup, 0 for none."""
+    """Return verdict and speedup, or 0."""
     for result in steps:
         strategy.propose([1, 2, 3], 8)
         strategy.observe(result)

@@ -53,7 +53,7 @@ class TestLossless:
 
 
 def fading(sequence: Sequence[int]) -> dict[int, float]:
-    """Draft two tokens that are sure and right, then one that is unsure."""
+    """Draft two certain, right tokens, then an uncertain token."""
     (token,) = mixing(1)(sequence)
     probability = 0.9 if (len(sequence) - len(PROMPT)) % 3 else 0.5
     return {token: probability, token % 62 + 1: 1 - probability}
@@ -73,7 +73,7 @@ class TestSteps:
         assert bench.last.stats.mean_accepted_length == 4.0
         assert bench.last.stats.accepted_by_position == (2, 2, 2)
         # The draft model does not evaluate the verify batch. First step: the token from the prompt, then two of three
-        # drafted. Second: the last drafted token together with the target's own, then two of three again.
+        # # drafted tokens. Second: the last drafted token with the target's own, then two of three again.
         assert bench.draft is not None
         assert [len(batch) for batch in bench.draft.batches] == [4, 1, 1, 1, 2, 1, 1]
         # Two steps of three draft batches and one verify batch, a microsecond each in the fakes.
@@ -178,7 +178,7 @@ class TestEnds:
 
         text = bench.run(max_tokens=None)
 
-        # Twelve cells: the prompt, and every token but the last, which is not evaluated.
+        # Twelve cells: the prompt, and every token except the last, which is not evaluated.
         assert len(text) == 12 - len(PROMPT) + 1
         assert bench.last.finish is FinishReason.CONTEXT
 
@@ -244,10 +244,10 @@ class TestPromptReuse:
         turn = [*kept, *text[-3:], 7, 8, 9]
 
         assert bench.run(turn) == undrafted(mixing(1), prompt=turn)
-        # The state was kept sixteen tokens before the end of the prompt.
+        # The state was saved sixteen tokens before the end of the prompt.
         assert bench.last.stats.cache_n == (44 if n_left_out <= 16 else 0)
 
-        # The second prompt keeps its state, too.
+        # The second prompt saves its state, too.
         again = [*turn[:-1], 10]
         assert bench.run(again) == undrafted(mixing(1), prompt=again)
         assert bench.last.stats.cache_n == (max(44, len(turn) - 16) if n_left_out <= 16 else max(0, len(turn) - 16))

@@ -1,4 +1,4 @@
-"""Pictures as runs of negative ids: whole in every cache, and out of every draft."""
+"""Pictures as runs of negative ids: whole in every cache, and never in a draft."""
 
 import hashlib
 import random

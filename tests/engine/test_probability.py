@@ -1,4 +1,4 @@
-"""Probabilities of tokens, and what an inspected step shows."""
+"""Probabilities of tokens, and the result of an inspected step."""
 
 from collections.abc import Callable, Sequence
 from itertools import count

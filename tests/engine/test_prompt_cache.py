@@ -1,4 +1,4 @@
-"""Caches that are saved when another prompt replaces them, and restored when it comes back."""
+"""Caches that are saved when another prompt replaces them, and restored when it returns."""
 
 from collections.abc import Sequence
 from itertools import cycle, islice
@@ -36,7 +36,7 @@ class FakeStore:
 
 
 class Conversations:
-    """A cache of a fake model that reads prompts through a prompt cache."""
+    """A fake model's cache that reads prompts through a prompt cache."""
 
     def __init__(self, budget_bytes: int, store: FakeStore | None = None, *, can_truncate: bool = True) -> None:
         self.model = FakeModel(always(1), n_ctx=4096)
@@ -45,7 +45,7 @@ class Conversations:
         self.prompt_cache = PromptCache(budget_bytes, store)
 
     def read(self, prompt: Sequence[int], name: str = "", *, draft: TokenCache | None = None) -> int:
-        """Read a prompt; return the number of its tokens that needed no reading."""
+        """Read a prompt; return how many of its tokens needed no reading."""
         self.prompt_cache.prepare(self.cache, draft, prompt, name)
         n_cached = self.cache.reuse(prompt)
         for _ in self.cache.read(prompt, lambda: False):

@@ -1,4 +1,4 @@
-"""Prompt batches: a stop is obeyed soon on every device, and a fast one loses nothing."""
+"""Prompt batches: a stop takes effect soon on every device, and a fast device loses nothing."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ class Device(FakeModel):
 
     Args:
         token_ms: Time of each token.
-        batch_ms: Time of each batch besides, such as for reading the weights.
+        batch_ms: Additional time of each batch, such as for reading the weights.
         first: Tokens of its first batch.
     """
 
@@ -54,11 +54,11 @@ def test_no_wait_is_longer_than_a_quarter_of_a_second_once_the_speed_is_known(
 ) -> None:
     model = Device(token_ms, batch_ms, first)
     read(model, 4000)
-    # Once, a batch may be tried that takes up to twice as long.
+    # Once, a batch that takes up to twice as long may be tried.
     *usual, longest = sorted([0.0, *model.waits_ms[1:]])
     assert max(usual) <= 275
     assert longest <= 500
-    # A batch is not shorter than it has to be: twice the tokens would take longer than that at this speed.
+    # A batch is not shorter than necessary: twice the tokens would exceed the limit at this speed.
     size = model.sizes()[-2]
     assert size == 512 or 2 * (batch_ms + size * token_ms) > 250
 
@@ -79,7 +79,7 @@ def test_a_few_short_batches_tell_that_a_gpu_is_fast() -> None:
 def test_a_gpu_that_takes_half_a_second_for_a_token_gets_one_at_a_time() -> None:
     model = Device(450.0, batch_ms=20.0, first=1)
     read(model, 20)
-    # Whether two cost more than one is not known before.
+    # Before, it is unknown whether two cost more than one.
     assert model.sizes() == [1, 2, *[1] * 17]
 
 
@@ -140,7 +140,7 @@ def test_longer_batches_are_tried_where_they_may_take_hardly_longer() -> None:
 def test_a_device_that_is_slow_for_every_batch_gets_batches_that_are_worth_their_time() -> None:
     model = Device(13.0, batch_ms=380.0, first=1)
     read(model, 4000)
-    # Shorter batches would read half as fast, and longer ones hardly faster.
+    # Shorter batches would read half as fast, and longer batches hardly faster.
     assert model.sizes()[-2] == 64
 
 

@@ -1,4 +1,4 @@
-"""The right build of llama-cpp-python for machines that we do not have, and the command that installs it."""
+"""The right build of llama-cpp-python for other machines, and the command that installs it."""
 
 import tomllib
 from dataclasses import replace
@@ -87,7 +87,7 @@ def test_the_data_is_about_the_release_that_is_pinned() -> None:
         ({}, "cu124"),
         ({"api": "12.9"}, "cu125"),
         ({"api": "12.3"}, "cu123"),
-        # A driver runs everything of its own generation.
+        # A driver runs all builds of its own generation.
         ({"api": "12.0"}, "cu121"),
         ({"api": "11.8", "toolkit": "CUDA 11.8"}, "cu118"),
         ({"api": "11.4", "toolkit": "CUDA 11.4"}, "cu118"),
@@ -97,7 +97,7 @@ def test_the_data_is_about_the_release_that_is_pinned() -> None:
         # The wheel loads the toolkit's libraries, so a newer driver changes nothing.
         ({"api": "13.0"}, "cu125"),
         ({"api": "12.4", "toolkit": "CUDA 11.8"}, "cu118"),
-        # Compute capabilities that a generation has no code for.
+        # Compute capabilities without code in a generation
         ({"api": "13.0", "toolkit": "CUDA 13.0, 12.4", "target": "6.1"}, "cu125"),
         ({"api": "12.4", "toolkit": "CUDA 12.4, 11.8", "target": "9.0"}, "cu124"),
     ],
@@ -122,7 +122,7 @@ def test_windows_has_fewer_cuda_wheels(driver: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("here", "command", "other", "told"),
     [
-        # Without the toolkit Vulkan works at once.
+        # Without the toolkit, Vulkan works immediately.
         (machine(NO_TOOLKIT), VULKAN, ready_made("cu124", *CUDA_12), "With CUDA instead"),
         (machine(replace(NO_TOOLKIT, api="13.0"), vulkan=False), ready_made("cu130", *CUDA_13), CUDA_SOURCE, ""),
         (machine(NO_TOOLKIT, wsl=True), ready_made("cu124", *CUDA_12), CUDA_SOURCE, ""),

@@ -43,7 +43,7 @@ def no_cache() -> Iterator[None]:
 
 @pytest.fixture
 def linux_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], str]:
-    """A function that returns the kind for a text of /proc/cpuinfo."""
+    """Return a function that returns the kind for a text of /proc/cpuinfo."""
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr(cpu, "CPUINFO", tmp_path / "cpuinfo")
 
@@ -131,7 +131,7 @@ def test_ordinary_use_has_no_text() -> None:
 
 @pytest.fixture
 def cpus(monkeypatch: pytest.MonkeyPatch) -> Give:
-    """A function that sets the CPUs of this process, and returns a reader of files about them."""
+    """Return a function that sets the CPUs of this process, and returns a reader of files about them."""
 
     def give(allowed: int, files: Mapping[str, str]) -> Callable[[str], str]:
         monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(allowed)), raising=False)
@@ -148,7 +148,7 @@ def test_half_all_cores_and_their_second_threads(cpus: Give) -> None:
 
 
 def test_performance_cores_are_tried_alone(cpus: Give) -> None:
-    # Six cores with two threads each, and eight weaker ones.
+    # Six cores with two threads each, and eight weaker cores
     siblings = {SIBLINGS.format(n): f"{n // 2 * 2}-{n // 2 * 2 + 1}" for n in range(12)}
     assert thread_candidates(cpus(20, {**siblings, "/sys/devices/cpu_core/cpus": "0-11\n"})) == (6, 7, 14, 20)
 
@@ -194,7 +194,7 @@ def test_how_much_a_quota_cut_and_the_clock_of_the_slowest_cpu(cpus: Give) -> No
 
 @pytest.fixture
 def other_system(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, int, int], None]:
-    """A function that sets a system without files about its CPUs."""
+    """Return a function that sets a system without files about its CPUs."""
 
     def give(system: str, cores: int, threads: int) -> None:
         monkeypatch.setattr(sys, "platform", system)

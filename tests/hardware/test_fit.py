@@ -40,7 +40,7 @@ def need(weights: float, kv: float = 1, name: str = "Big", **changes: object) ->
 
 
 def mixture(n_ctx: int = 8192) -> ModelMemory:
-    """Qwen3-30B-A3B in Q4_K_M; half of the layers have larger tensors."""
+    """Return Qwen3-30B-A3B in Q4_K_M; half of the layers have larger tensors."""
     made = estimate_memory(facts_of_shape("Qwen3-30B-A3B", 18_556_686_912), ContextShape(n_ctx))
     return replace(made, experts=(398 * MB, 340 * MB) * 24, expert_copy=165 * MB, output=255 * MB)
 

@@ -1,4 +1,4 @@
-"""GPUs of every vendor on Linux, macOS and Windows, and malformed answers of tools."""
+"""GPUs of every vendor on Linux, macOS and Windows, and malformed output of tools."""
 
 import json
 
@@ -23,7 +23,7 @@ def test_nvidia_smi_shows_nearly_all() -> None:
     files = pci("0000:01:00.0", "10de", "2684", "nvidia") | {"/usr/local/cuda-12.4/bin/nvcc": ""}
     libraries = CUDA_12 + CUDA_12.replace(".so.12", ".so.13") + "\tlibcudart.so.10.2 (libc6) => /x\n"
 
-    # 12 is there by its toolkit, 10 lacks half of its libraries.
+    # 12 is found by its toolkit, 10 lacks half of its libraries.
     found = gpus(FakeSystem(files=files, tools={SMI: SMI_TABLE, SMI_CSV: RTX, LDCONFIG: libraries}))
     name, toolkits = "NVIDIA GeForce RTX 4090", "CUDA 13, 12.4"
     assert found == (Gpu("nvidia", name, 24564 * MIB, 23990 * MIB, "550.54.15", toolkits, target="8.9", api="12.4"),)

@@ -1,4 +1,4 @@
-"""Check the commands for each way to install Tandem; tests/install runs them."""
+"""Commands for each way to install Tandem; tests/install runs them."""
 
 import json
 import sys
@@ -109,7 +109,7 @@ def test_pipx_adds_packages_with_a_second_command(prefix: Path, monkeypatch: pyt
     assert wheel(by_pipx(prefix, "tandem-chat"), CUDA).endswith(f"'; pipx inject --force tandem-chat-x {CUDA}")
 
 
-# Environments without a receipt, and with one that does not help
+# Environments without a receipt, or with a useless receipt
 
 
 @pytest.mark.parametrize(

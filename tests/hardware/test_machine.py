@@ -1,4 +1,4 @@
-"""Machines: what is read of this one, and what is advised for recorded ones."""
+"""Machines: facts about this machine, and advice for recorded machines."""
 
 import sys
 import sysconfig

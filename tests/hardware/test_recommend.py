@@ -145,7 +145,7 @@ def test_a_pair_with_a_published_speedup_is_proposed_before_a_larger_one() -> No
 
 
 def dense(room: Capacity) -> list[Proposal]:
-    """Propose without mixtures of experts, which are fast everywhere."""
+    """Propose pairs without mixtures of experts, which are fast everywhere."""
     return propose([pair for pair in CATALOG if not pair.bytes_per_token], room)
 
 

@@ -1,4 +1,4 @@
-"""Servers of remote devices: asked in seconds, whatever they are; fakes of every kind on loopback."""
+"""Servers of remote devices: queried in seconds, whatever they are; fakes of every kind on loopback."""
 
 import socket
 import struct

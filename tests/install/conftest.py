@@ -1,4 +1,4 @@
-"""A user who installs Tandem from an index of stub packages: uv, pipx, pip and environments in folders of their own."""
+"""A user who installs Tandem from an index of stub packages: uv, pipx, pip and separate environments."""
 
 import os
 import shutil
@@ -45,7 +45,7 @@ class User:
 
     @property
     def python(self) -> str:
-        """The interpreter that made the development environment."""
+        """The interpreter of the development environment."""
         return str(Path(getattr(sys, "_base_executable", sys.executable)).resolve())
 
     def run(self, command: str, **environment: str) -> subprocess.CompletedProcess[str]:

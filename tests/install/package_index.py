@@ -1,7 +1,7 @@
 """A package index on the loopback interface, with stub packages in place of llama-cpp-python and the rest.
 
-Its folder `pypi` stands for PyPI and `whl/NAME` for the indexes of ready-made builds. A stub of llama-cpp-python says
-where it comes from: the name of its index, or "compiled" and the value of CMAKE_ARGS.
+Its folder `pypi` replaces PyPI, and `whl/NAME` the indexes of ready-made builds. A stub of llama-cpp-python says where
+it comes from: the name of its index, or "compiled" and the value of CMAKE_ARGS.
 """
 
 import ensurepip
@@ -20,7 +20,7 @@ from app.hardware.build_choices import known_builds
 PACKAGE, VERSION = known_builds()["package"], known_builds()["version"]
 BUILDS = ("cpu", "vulkan", "metal", "cu124", "rocm72")
 OTHER_PLATFORM = "hip-radeon"
-"""Build whose index has a wheel for no system of these tests."""
+"""A build whose index has no wheel for these tests' systems."""
 _HERE = Path(__file__).parents[2]
 
 # Builds a wheel from the folder `files`; the metadata of llama-cpp-python contain how it was built.

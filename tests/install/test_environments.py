@@ -24,7 +24,7 @@ SYSTEM_PYTHON = "/usr/bin/python3"
 
 
 def in_readme(start: str) -> str:
-    """Return the first command of the README that begins so, with the index "cpu"."""
+    """Return the first README command with this beginning, with the index "cpu"."""
     found = re.search(rf"{start} [^`\n]+", README, re.MULTILINE)
     assert found is not None, start
     return found[0].replace("/vulkan", "/cpu")
@@ -37,10 +37,8 @@ class Environment(NamedTuple):
     """How a user installs and upgrades.
 
     Attributes:
-        needs: Programs without which it is skipped.
-        install: The commands that make the environment and install from the index "cpu".
-        upgrade: The command that upgrades Tandem.
-        tandem: The installed program.
+        needs: Required programs.
+        install: The commands that create the environment and install from the index "cpu".
     """
 
     needs: tuple[str, ...]
@@ -163,7 +161,7 @@ def _is_managed() -> bool:
 
 @pytest.mark.skipif(not _is_managed(), reason="no Python with pip here belongs to the operating system")
 def test_a_python_of_the_system_refuses_and_the_printed_command_does_not(user: User) -> None:
-    # Packages go into the home folder of the test, not into the system.
+    # Packages go into the test's home folder, not into the system.
     at_home = {"PIP_USER": "1", "PYTHONUSERBASE": str(user.home / "base")}
     install = f"{SYSTEM_PYTHON} -m {PIP}"
     assert "externally-managed-environment" in user.run(install, **at_home).stderr

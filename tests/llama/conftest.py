@@ -1,4 +1,4 @@
-"""The small real model, loaded once, fresh contexts over it, and models that are smaller still."""
+"""The small real model, loaded once, fresh contexts over it, and even smaller models."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -28,9 +28,9 @@ OpenModel = Callable[..., Model]
 OpenPair = Callable[..., NativePair]
 Load = Callable[..., NativePair]
 WINDOW_ALONE = "window-alone.gguf"
-"""A target of this name has a cache of the sliding window alone."""
+"""A target of this name has a sliding-window cache."""
 _SHADERS = os.environ.get("MESA_SHADER_CACHE_DIR", str(Path.home() / ".cache" / "tandem-test-shaders"))
-"""Folder of compiled shaders; tests get another home."""
+"""Folder of compiled shaders; tests get another home folder."""
 
 
 @pytest.fixture(scope="session")
@@ -151,13 +151,13 @@ def tiny(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture(scope="session", params=[write_qwen35, write_lfm2, write_granite_hybrid])
 def hybrid(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Model]:
-    """A tiny model with a running state, of several architectures in turn."""
+    """A tiny model with a recurrent state, for several architectures."""
     yield from _loaded(request.param(tmp_path_factory.mktemp("hybrid") / "model.gguf"))
 
 
 @pytest.fixture(scope="session", params=[write_qwen35, write_lfm2])
 def kept(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Model]:
-    """A hybrid model whose earlier states llama.cpp can keep."""
+    """A hybrid model whose earlier states llama.cpp can save."""
     yield from _loaded(request.param(tmp_path_factory.mktemp("kept") / "model.gguf"))
 
 
@@ -171,7 +171,7 @@ def _loaded(path: Path) -> Iterator[Model]:
 def vulkan() -> Iterator[Device]:
     """Show this process and its children two software GPUs; return the first. See `tests.llama.test_vulkan`."""
     with pytest.MonkeyPatch.context() as patch:
-        # llama.cpp leaves software devices out unless they are named; named twice, one plays two GPUs.
+        # llama.cpp leaves software devices out unless they are named; named twice, one device acts as two GPUs.
         patch.setenv("GGML_VK_VISIBLE_DEVICES", "0,0")
         patch.setenv("MESA_SHADER_CACHE_DIR", _SHADERS)
         # Compiles in half the time.

@@ -19,7 +19,7 @@ GREEDY = SamplingParams(temperature=0)
 def events_of(
     pair: NativePair, strategy: Strategy, prompt: Sequence[int], n_tokens: int, sampling: SamplingParams = GREEDY
 ) -> tuple[list[object], Generator]:
-    """Return the events of an answer of so many tokens, and the generator that has made it."""
+    """Return the events of an answer of `n` tokens, and its generator."""
     chain = pair.new_sampler(sampling)
     generator = Generator(pair.target, strategy, chain)
     request = Request(prompt, lambda token: False, n_tokens, lambda *_: None)
@@ -39,7 +39,7 @@ def answer(
 
 
 class Oracle(FixedDrafting):
-    """Let a source draft, and submit as many tokens of the known answer to a prompt, a share of them wrong."""
+    """Let a source draft, and submit as many tokens of the known answer to a prompt, some of them wrong."""
 
     def __init__(self, source: DraftSource, params: DraftParams, text: Sequence[int], wrong: float) -> None:
         super().__init__(source, params)
@@ -54,7 +54,7 @@ class Oracle(FixedDrafting):
 
 
 def rows_alone(context: Context, tokens: Sequence[int], first: int) -> Iterator[Logits]:
-    """Yield the logits after each token from `first` on, every one evaluated by itself in a fresh cache."""
+    """Yield the logits after each token from `first`, each evaluated alone in a fresh cache."""
     context.clear()
     if first:
         context.decode(tokens[:first], 0)

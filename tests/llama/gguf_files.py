@@ -61,7 +61,7 @@ def header(
     n_tensors: int = 0,
     n_values: int | None = None,
 ) -> bytes:
-    """Return a header; for `values` in bytes, `n_values` is the number of values that the header claims."""
+    """Return a header; `n_values` is the claimed number of values if `values` are bytes."""
     if not isinstance(values, bytes):
         n_values = len(values) if n_values is None else n_values
         values = b"".join(pair(key, value) for key, value in values.items())

@@ -16,5 +16,5 @@ def pair_params(
     settings: Layer | None = None,
     **more: Any,
 ) -> PairParams:
-    """Return a pair with this context, these settings and these other parameters."""
+    """Return a pair with this context, these settings and other parameters."""
     return PairParams(target, draft, n_threads, DEFAULTS.over({"model.ctx": n_ctx, **(settings or {})}), **more)

@@ -1,4 +1,4 @@
-"""Load pairs of tiny models where flags place them, and check their answers with and without drafts."""
+"""Load pairs of tiny models with placement flags, and check their answers with and without drafts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

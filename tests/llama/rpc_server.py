@@ -1,6 +1,6 @@
-"""A ggml-rpc-server without its binary: the processor of this machine, served by llama.cpp's own function.
+"""A ggml-rpc-server without its binary: the CPU of this machine, served by llama.cpp's own function.
 
-Run it in a process of its own, with a build of llama.cpp that has RPC: `python -m tests.llama.rpc_server PORT`.
+Run it in a separate process, with a build of llama.cpp that has RPC: `python -m tests.llama.rpc_server PORT`.
 """
 
 import ctypes

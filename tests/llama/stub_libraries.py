@@ -1,4 +1,4 @@
-"""Small shared libraries, compiled in the test, in place of builds and drivers that are not here."""
+"""Small shared libraries, compiled in the test, which replace missing builds and drivers."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""Grammars of tool calls take what a family's template writes, and nothing that its tools do not take."""
+"""Grammars of tool calls allow what a family's template writes, and nothing that its tools do not accept."""
 
 import json
 import re
@@ -51,7 +51,7 @@ def written(form: CallFormat, *calls: tuple[str, dict[str, Any]]) -> str:
 
 
 def takes(form: CallFormat, text: str, tools: list[Any] | None = None, **more: Any) -> bool:
-    """Return whether an answer is allowed that ends with a text."""
+    """Return whether an answer that ends with a text is allowed."""
     lark = call_grammar(form, json.dumps(tools or TOOLS), **more)
     native = matcher._new_matcher(matcher._byte_tokenizer(), lark)
     assert not native.is_error(), native.get_error()
@@ -129,7 +129,7 @@ def test_a_custom_tool_follows_its_grammar(form: CallFormat, must_call: bool) ->
     if not (must_call or begins(form)):
         return
     argument = form.argument
-    # The others hold the text as a string with escapes, which a grammar of the text cannot describe.
+    # The others write the text as a string with escapes, which a grammar of the text cannot describe.
     is_raw = argument is not None and (bool(argument.end) or argument.values is Values.BARE)
     for text, is_right in ((PATCH, True), (PATCH.replace("+<b>", "<b>"), False), ("", False)):
         call = written(form, ("patch", {"input": text}))
@@ -235,7 +235,7 @@ def test_a_call_that_is_the_answer_without_marks_follows_its_schema(before: str,
     assert takes(HERMES, text + "\n```\nDone.")
     assert not takes(HERMES, text.replace("count", "town"))
     assert not takes(HERMES, text.replace("3", '"three"'))
-    # An object of no tool, and one after other text, are text.
+    # An object of no tool, or after other text, is text.
     assert takes(HERMES, text.replace("look_up", "look_at").replace("count", "town"))
     assert takes(HERMES, f"For example: {text}".replace("count", "town"))
 

@@ -1,4 +1,4 @@
-"""Files that llama.cpp would abort on, or that are no chat models, are refused by their header alone."""
+"""Files that llama.cpp would abort on, or that are no chat models, are refused from their header."""
 
 from pathlib import Path
 from typing import Any

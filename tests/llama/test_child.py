@@ -1,4 +1,4 @@
-"""Ask llama.cpp in a child process: the program survives every end of the child."""
+"""Calls of llama.cpp in a child process: the program survives every end of the child."""
 
 import pickle
 import sys
@@ -47,7 +47,7 @@ def test_an_error_of_the_child_is_raised_here(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_probe_ignores_modules_in_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # A folder of the user's with our names in it must not be imported instead of us.
+    # A user's folder with our names in it must not be imported.
     for name in ("app", "llama_cpp"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("raise SystemExit(3)")

@@ -1,4 +1,4 @@
-"""A context on the small real model: what it holds is right after everything that can happen to it."""
+"""A context on the small real model: its content is right after every operation."""
 
 import ctypes
 import threading
@@ -47,7 +47,7 @@ def test_rows_are_those_of_the_last_tokens_in_order(new_context: NewContext, tok
 
 
 def test_the_longest_verify_batch_gives_the_logits_of_single_tokens(new_context: NewContext, model: Model) -> None:
-    """The kernels of one token and of a batch round alike, except for flash attention from 64 tokens on."""
+    """The kernels of single tokens and batches round equally, except for flash attention from 64 tokens."""
     tokens = (model.tokenize(TEXT, parse_special=False) * 9)[: 16 + MAX_DRAFT + 1]
     alone = [row.copy() for row in rows_alone(new_context(), tokens, 16)]
     context = new_context(n_outputs=MAX_DRAFT + 1)
@@ -84,7 +84,7 @@ def test_logits_after_a_truncation_equal_those_of_a_fresh_context(
         np.testing.assert_allclose(context.logits(row), fresh.logits(row), atol=1e-3)
 
 
-# Cancelling
+# Canceling
 
 
 @pytest.mark.parametrize(("n_outputs", "waited"), [(0, 0), (1, 1), (3, 1)])
@@ -174,7 +174,7 @@ def test_the_cancel_flag_stops_a_long_prompt_inside_a_decode(
             pass
     other.join(240)
 
-    # The first batch stays. The cancelled batch leaves no token, or all of them if it ended just before.
+    # The first batch stays. The canceled batch leaves no token, or all of them if it ended just before.
     assert context.n_past == len(cache.tokens)
     assert context.n_chunk <= len(cache) < 2000
     assert list(cache.tokens) == prompt[: len(cache)]
@@ -185,7 +185,7 @@ def test_the_cancel_flag_stops_a_long_prompt_inside_a_decode(
     done = len(cache)
     cache.evaluate(prompt[done : done + 10], n_outputs=1)
     (row,) = rows_alone(new_context(2048), prompt[: done + 10], done + 9)
-    # Batches of other widths round differently; a cell that was lost or doubled moves logits by several.
+    # Batches of other sizes round differently; a lost or duplicate cell moves logits by several.
     assert np.abs(cache.logits(0) - row).max() < 1.5
 
 

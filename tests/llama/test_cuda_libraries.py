@@ -27,7 +27,7 @@ except AppError as error:
 
 
 class Machine:
-    """A build of llama.cpp that needs libraries, and a site-packages with some of them."""
+    """A build of llama.cpp with dependencies, and a site-packages with some of them."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.packages, self._build, self._patch = folder / "site", folder / "build", monkeypatch
@@ -35,7 +35,7 @@ class Machine:
         monkeypatch.setenv("LLAMA_CPP_LIB_PATH", str(self._build))
 
     def compile(self, *needed: str) -> None:
-        """Compile a build that needs libraries, given as folder/file; all of them are in the site-packages then."""
+        """Compile a build that needs libraries, given as folder/file; then site-packages has all of them."""
         files = [compile_library(self.packages / "nvidia" / name, HARMLESS) for name in needed]
         compile_library(self._build / "libllama.so", HARMLESS, *files)
         self._patch.setenv(STARTED, files_identity())
@@ -122,7 +122,7 @@ class Bare:
 
 @pytest.fixture
 def windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., list[str]]]:
-    """A function that gives this process libraries by name; its list is of those opened besides the first."""
+    """Return a function that defines libraries of this process by name and lists those opened later."""
     process, opened = ctypes.CDLL(None), list[str]()
 
     def open_library(path: str) -> ctypes.CDLL:
@@ -166,7 +166,7 @@ void ggml_backend_load_all_from_path(const char * folder) {
     loaded = access(name, F_OK) == 0;
 }
 """
-"""A build whose backends are files of their own: it has none until it is told where they are."""
+"""A build with separate backend files: it has none until it is told where they are."""
 
 
 @needs_compiler

@@ -1,4 +1,4 @@
-"""Check build and devices of the installed llama.cpp, and that a crash there is contained."""
+"""Build and devices of the installed llama.cpp; a crash is contained."""
 
 from typing import Any
 

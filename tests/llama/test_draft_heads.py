@@ -1,4 +1,4 @@
-"""Drafts of MTP layers, EAGLE-3 heads and DFlash blocks: lossless text, and a memory that equals a fresh read."""
+"""Drafts of MTP layers, EAGLE-3 heads and DFlash blocks: lossless text, and KV caches that equal a fresh read."""
 
 import random
 from collections import Counter
@@ -62,7 +62,7 @@ EACH_WAY = [
     "mtp-alone",
     "gemma4-window",
 ]
-"""One kind of each way to draft, for tests of what does not depend on the layers of an architecture."""
+"""One kind for each way of drafting, for tests that do not depend on the layers of an architecture."""
 NewPair = Callable[[], NativePair]
 Inputs = dict[draft_heads.HeadContext, dict[int, tuple[int, Rows]]]
 
@@ -150,7 +150,7 @@ def inputs(monkeypatch: pytest.MonkeyPatch) -> Inputs:
 def assert_equals_fresh_read(
     inputs: Inputs, drafter: HiddenDrafter, fresh: NativePair, sequence: Sequence[int]
 ) -> None:
-    """Check that the memory holds the sequence, with the rows of the target, as after one read; also of later heads."""
+    """Check that the KV caches, also of later heads, hold the sequence with the target's rows, as after one read."""
     got = drafter.draft(sequence, 4, take)
     head, other = drafter._head, drafter_of(fresh)._head
     assert isinstance(head, draft_heads.HeadContext)
@@ -204,7 +204,7 @@ def test_sampled_answers_have_the_distribution_of_no_draft(
     drafted, observe = HiddenDrafter.draft, FixedDrafting.observe
 
     def guess(drafter: HiddenDrafter, tokens: Sequence[int], limit: int, judge: Judge) -> Draft:
-        # The layers read and draft; their random weights would hardly be right.
+        # The layers read and draft; their random weights are rarely right.
         n = len(drafted(drafter, tokens, limit, take))
         return Draft.of(drafter.kind, rng.choices(likely, k=n), (0.5,) * n)
 
@@ -214,7 +214,7 @@ def test_sampled_answers_have_the_distribution_of_no_draft(
 
     monkeypatch.setattr(HiddenDrafter, "draft", guess)
     monkeypatch.setattr(FixedDrafting, "observe", count)
-    # Drafts of two tokens.
+    # Drafts of two tokens
     monkeypatch.setattr("tests.sampled_distribution._FIRST_TOKENS", 4)
     guidance = Guidance(logit_bias=tuple((token, 40.0) for token in likely))
     sampling = SamplingParams(temperature=1.0, top_k=0, top_p=1.0, min_p=0.0)
@@ -388,7 +388,7 @@ def test_a_dspark_block_predicts_its_acceptance(load: Load, tmp_path: Path, anch
     assert list(made.confidences) == pytest.approx([float(row[0]) for row in head._block])
     assert len({round(p, 3) for p in made.confidences}) > 1
     assert all(0 < p < 1 for p in made.confidences)
-    # A shorter draft of a causal block is the beginning of a longer one.
+    # A shorter draft of a causal block is the beginning of a longer draft.
     longer = head.logits(BLOCK - n + 1).copy()
     head.rollback(len(PROMPT))
     head.block(len(PROMPT), 5, 2)
@@ -445,7 +445,7 @@ def test_a_library_without_the_functions_answers_without_a_draft(
 def test_the_wait_for_hidden_rows_counts_as_reading_the_prompt(
     load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    """A GPU returns from a batch before it is computed, so the wait is where its rows are fetched."""
+    """A GPU returns from a batch before it is computed, so the wait occurs where its rows are fetched."""
     draft = write_eagle3(tmp_path / "draft.gguf") if kind == "eagle3" else None
     target = (write_mtp if draft is None else write_target)(tmp_path / "target.gguf")
     pair = load(target, draft, mtp=draft is None)
@@ -562,7 +562,7 @@ def test_one_kind_replaces_another_beside_the_same_target(
     target = (write_mtp if mtp else write_target)(tmp_path / "target.gguf")
     layers = {"dflash__target_layers": Array(I32, [0, 1])} if mtp else {}
     block = write_dflash(tmp_path / "block.gguf", **layers)
-    # A file that is named comes before a layer of the target; without a name, the layer drafts.
+    # A named file precedes a layer of the target; without a name, the layer drafts.
     first, second = (block, None) if mtp else (write_eagle3(tmp_path / "head.gguf"), block)
     pair = load(target, first, mtp=mtp)
     assert pair.info.draft_kind == ("dflash" if mtp else "eagle3")
@@ -595,5 +595,5 @@ def test_draft_layers_are_judged_on_text_of_the_target(new_pair: NewPair) -> Non
         assert drafter._head.first_logits is None
     else:
         assert 0 < found.divergence < 30
-    # The same drafts as in an answer.
+    # Same drafts as in an answer
     assert drafter.draft([*PROMPT, *text], 1, take).tokens

@@ -1,4 +1,4 @@
-"""Draft layers propose what llama-server's draft-mtp, draft-eagle3 and draft-dflash propose for the same files."""
+"""Draft layers propose the same tokens as llama-server's draft-mtp, draft-eagle3 and draft-dflash."""
 
 import json
 import os
@@ -44,7 +44,7 @@ def reply_of(kind: str | None, target: Path, draft: Path | None, p_min: float, *
 
 @pytest.mark.parametrize(("name", "p_min"), [("dflash2", 0.0), ("dflash2", 0.6), ("dspark", 0.0), ("dspark", 0.3)])
 def test_drafts_of_blocks_end_at_the_same_confidence(load: Load, tmp_path: Path, name: str, p_min: float) -> None:
-    """llama-server does not log the tokens of a DFlash2 block, so it is told to accept them."""
+    """llama-server does not log the tokens of a DFlash2 block, so it accepts all of them here."""
     kind = KINDS[name]
     target, draft = kind.write(tmp_path)
     pair = load(target, draft)

@@ -1,4 +1,4 @@
-"""Hostile and broken files through the whole way of loading: a sentence that names the file, never an abort."""
+"""Hostile and broken files in a complete load: a sentence that names the file, never an abort."""
 
 import random
 import shutil
@@ -182,5 +182,5 @@ def test_files_with_changed_bytes_never_end_the_process(tmp_path: Path) -> None:
     lines = done.stdout.splitlines()
     assert done.returncode == 0, (lines[-1:], done.stderr[-2000:])
     assert len(lines) == 200
-    # Both ways must be taken, or nothing was tried.
+    # Both outcomes must occur, or nothing was tested.
     assert min(sum(line.endswith(end) for line in lines) for end in (" ran", " refused")) >= 10

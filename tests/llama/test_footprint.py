@@ -1,4 +1,4 @@
-"""Check the predicted memory of a load against the memory used."""
+"""The predicted memory of a load compared with the memory used."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -56,7 +56,7 @@ def test_a_small_window_cache_is_estimated_as_llama_cpp_does(kv_type: str, tmp_p
     # The log has hundredths of a MiB.
     assert small.kv == pytest.approx(exact.kv, rel=0.005)
     assert small.window_gain == 0
-    # Of the two layers, one keeps 768 cells for the window and a batch.
+    # One of the two layers has 768 cells for the window and a batch.
     assert full.window_gain == full.kv - small.kv == full.kv // 2 * (8192 - 768) // 8192
 
 
@@ -68,7 +68,7 @@ def test_recurrent_and_mtp_layers_take_no_kv_cache(write: Callable[[Path, Size],
     exact = measure(need, path, ModelParams(), params(path, n_ctx=1024).target_context(1024))
 
     assert exact is not need
-    # Less the estimated states, which would be wrong by 3% of it for one layer more.
+    # Minus the estimated states, which would be wrong by 3% for one more layer.
     assert need.kv == pytest.approx(exact.kv, rel=0.01)
     # Keys and values of 512 numbers in 16 bits for each token.
     assert draft_memory(facts, None, ContextShape(1024)).kv == 2 * MIB
@@ -93,7 +93,7 @@ def test_a_model_that_llama_cpp_refuses_or_aborts_on_has_no_footprint(tmp_path: 
     wanted = ContextParams(n_ctx=64, n_threads=1, n_threads_batch=1)
     (tmp_path / "text.gguf").write_text("no model")
     assert measure(NEED, tmp_path / "text.gguf", ModelParams(), wanted) is NEED
-    # More layers than llama.cpp takes is an abort there.
+    # More layers than llama.cpp allows would abort.
     aborts = write_model(tmp_path / "aborts.gguf", llama__block_count=10_000)
     assert measure(NEED, aborts, ModelParams(), wanted) is NEED
     assert measure(NEED, demo_target, ModelParams(devices=("CUDA7",)), wanted) is NEED
@@ -103,5 +103,5 @@ def test_measuring_the_footprint_reads_no_weights(demo_target: Path, monkeypatch
     seen: list[tuple[bool, int]] = []
     monkeypatch.setattr(native, "llama_model_load_from_file", lambda _, raw: seen.append((raw.no_alloc, raw.load_mode)))
     assert not load_nothing(demo_target, ModelParams(), params(demo_target).target_context(4096))
-    # Mapped, it is an abort.
+    # A mapped file would abort.
     assert seen == [(True, 0)]

@@ -79,7 +79,7 @@ def test_a_failed_batch_leaves_an_empty_cache(
     assert_equals_fresh_context(cache, new_context(of=hybrid))
 
 
-# States that are kept
+# Saved states
 
 
 def test_tokens_before_a_kept_state_are_not_read_again(hybrid: Model, new_context: NewContext) -> None:
@@ -141,7 +141,7 @@ def test_a_kept_state_has_the_estimated_size(hybrid: Model, new_context: NewCont
 
     state_bytes = facts_of(hybrid).state_bytes
     (data,) = context._states.kept.values()
-    # Beside the values llama.cpp writes down what they are.
+    # llama.cpp stores the types beside the values.
     assert state_bytes <= len(data) <= state_bytes + 100
     for n_past in range(51, 51 + 2 * n_saved_states(state_bytes)):
         context.decode(PROMPT[n_past - 1 : n_past], 0)

@@ -1,4 +1,4 @@
-"""Read what the files of the installed llama.cpp tell, without loading it."""
+"""The files of the installed llama.cpp, read without loading it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -68,7 +68,7 @@ def test_another_build_has_another_identity_and_the_same_one_keeps_it(folder: Pa
     assert in_another_process() == first
 
     (folder / "libllama.so").write_text("longer")
-    # An installation that changed under a running process is not the one that it measures.
+    # An installation changed during the run is not what this process measures.
     assert installed.build_identity() == first
     longer = in_another_process()
     assert longer != first

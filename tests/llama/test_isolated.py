@@ -1,4 +1,4 @@
-"""Run the demo pair in a child process: the same answers, and a cancel during native work."""
+"""The demo pair in a child process: the same answers, and a cancellation during native work."""
 
 import os
 import queue
@@ -58,7 +58,7 @@ class Running(Listener):
 
 @pytest.fixture
 def begin() -> Iterator[Callable[..., Running]]:
-    """A function that makes an engine for flags and has it load; it is closed after the test."""
+    """Return a function that creates an engine for flags and starts loading; it is closed after the test."""
     running: list[Running] = []
 
     def make(*flags: str) -> Running:
@@ -87,7 +87,7 @@ def test_a_cancel_arrives_in_the_middle_of_native_work(begin: Callable[..., Runn
     assert isinstance(last, Finished)
     assert last.reason is FinishReason.CANCELLED
     assert isinstance(first, PromptProgress)
-    # The batch that was being evaluated was not finished first.
+    # The running batch was not finished first.
     assert all(isinstance(event, PromptProgress) and event.done <= first.done < event.total for event in more)
 
 
@@ -108,7 +108,7 @@ def test_a_process_that_is_killed_for_memory_names_what_takes_less(begin: Callab
 
 def test_the_abort_message_of_the_library_is_shown(begin: Callable[..., Running], tmp_path: Path) -> None:
     path = write_aborting_model(tmp_path / "m.gguf")
-    # Otherwise the file would never come so far.
+    # Otherwise the file would never get this far.
     kept = measured_params(options("--target", str(path), "--fit", "off")).safe_files
     SafeFiles(kept).add(path)
 
@@ -126,7 +126,7 @@ def test_a_pair_that_does_not_fit_is_refused_with_the_offers() -> None:
         "from app.llama.cancel import CancelFlag; from app.worker.engine_process import serve; serve(CancelFlag())"
     )
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-    # A process of nothing but what its own door imports, as no test can be.
+    # A process that imports only its own entry point, which no test process is.
     engine = IsolatedEngine([events.put], python_command("-c", small))
     try:
         engine.load(options("--isolate", "--ctx", "2048"))
@@ -145,7 +145,7 @@ def test_an_interrupt_stops_a_run_and_leaves_no_process() -> None:
     command = python_command(
         "-m", "app", "run", "--temp", "0", "--no-draft", "--threads", "1", "--isolate", "Count to a thousand."
     )
-    # A group of its own, as a shell makes it: Ctrl+C goes to all of it.
+    # Its own process group, as in a shell: Ctrl+C goes to all of it.
     parent = subprocess.Popen(command, stdout=subprocess.PIPE, env=python_environment(), process_group=0)
     assert parent.stdout is not None
     with parent.stdout:

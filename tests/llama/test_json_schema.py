@@ -1,4 +1,4 @@
-"""Answers keep to a JSON schema as clients send it, and what cannot be enforced is an error that names its place."""
+"""Answers obey a JSON schema from a client, and an unenforceable schema is an error that names its place."""
 
 import json
 import re
@@ -73,7 +73,7 @@ PATTERNS = {
     r"^\uD83D\uDE00$": ("😀", "a"),
     '^"[^"]*"$': ('"a"', "a"),
 }
-"""Regular expressions of JavaScript and Python, with a text that each matches and one that it does not match."""
+"""Regular expressions of JavaScript and Python, with a matching and a non-matching text each."""
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)

@@ -1,4 +1,4 @@
-"""Loading: one progress figure for both models, reading a file before llama.cpp maps it, and pages of its buffers."""
+"""Loading: one progress value for both models, reading a file before llama.cpp maps it, and pages of its buffers."""
 
 import ctypes
 import mmap
@@ -68,7 +68,7 @@ def test_a_model_larger_than_the_available_memory_is_not_read(tmp_path: Path, mo
 
 def test_cached_pages_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_is_cached", lambda *_: True)
-    # It would be read into this, and nothing can be.
+    # It would be read into this buffer, which accepts nothing.
     monkeypatch.setattr(module, "bytearray", bytes, raising=False)
     assert read_ahead(write(tmp_path / "m.gguf", 8), lambda _: True)
 

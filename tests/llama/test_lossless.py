@@ -70,7 +70,7 @@ def test_a_forged_token_is_a_real_difference(pair: NativePair, rounds: tuple[Rou
     assert found.width > 1
     assert found.near_tie is False
     assert found.moved is not None
-    # A batch moves real logits by no more than rounding does, on some processors not at all.
+    # A batch changes real logits only by rounding, on some processors not at all.
     assert found.moved < ROUNDING
 
 
@@ -78,7 +78,7 @@ ANSWERS = 300
 LETTERS = "abcdefgh"
 DRAWS = SamplingParams(temperature=20, top_k=3, top_p=1, min_p=0)
 PENALIZED = SamplingParams(temperature=5, top_k=3, frequency_penalty=8)
-"""The past decides: where it is forgotten, or holds what was never said, other letters come."""
+"""The past decides: if it is forgotten or wrong, other letters appear."""
 MIROSTAT = SamplingParams(temperature=20, mirostat=2, mirostat_tau=1.5)
 XTC = replace(DRAWS, top_k=5, xtc_probability=0.5, xtc_threshold=0.01)
 DRY = replace(DRAWS, dry_multiplier=1, dry_allowed_length=1)

@@ -1,4 +1,4 @@
-"""A chain of MTP layers: each head evaluates what it would in a context of its own."""
+"""A chain of MTP layers: each head evaluates the same as in its own context."""
 
 import random
 import re
@@ -34,7 +34,7 @@ def chain_of(pair: NativePair) -> MtpChain:
 
 
 def alone(context: MtpChain, head: int, tokens: list[int], rows: list[Rows]) -> tuple[Logits, Rows]:
-    """Let one head read a text in an empty context; return its logits and its row."""
+    """Let a head read a text in an empty context; return its logits and its row."""
     HeadContext.clear(context)
     context._functions["set_head"](context._open(), head)
     HeadContext.read(context, 0, tokens, np.stack(rows), 1)

@@ -1,4 +1,4 @@
-"""Check that the experts of a mixture, and tensors by name, lie where flags send them."""
+"""Experts of a mixture, and tensors by name, are where flags place them."""
 
 import ctypes
 from dataclasses import replace
@@ -39,7 +39,7 @@ N_EXPERTS = 4
 EXPERTS = 3 * TINY.width * TINY.forward * N_EXPERTS * 4
 """Bytes of one layer's experts, in f32."""
 LEAST = EXPERTS - EXPERTS // 3
-"""Bytes that a device gains by the first layer whose experts are in RAM: it has a copy of one of three tensors."""
+"""Bytes that a device gains by the first layer with experts in RAM: it has a copy of one of three tensors."""
 
 
 @pytest.fixture
@@ -141,7 +141,7 @@ def test_measurements_are_kept_apart_in_coarse_steps(mixture: Path) -> None:
     identities = [pair_identity(replace(plain, model=model)) for model in (plain.model, *places, by_name)]
     assert len(set(identities)) == 4
     assert identities[0] == identities[1]
-    # The free memory differs a little at each start, and with it an automatic number.
+    # The free memory differs slightly at each start, and with it an automatic number.
     assert identities[3] == pair_identity(replace(plain, model=replace(plain.model, cpu_experts=23)))
 
 
@@ -165,7 +165,7 @@ def test_the_experts_of_as_few_layers_as_fit_go_to_ram(
         options = fitting_of(replace(params, model=model), rooms).offers(())
         return [(offer.settings, offer.suffices) for offer in options if "model.n_cpu_moe" in offer.settings]
 
-    # A number that was chosen stays, and so do tensors that were placed by name.
+    # A chosen number stays, and so do tensors placed by name.
     right = [({"model.n_cpu_moe": expected}, True)] if expected else []
     assert offered(cpu_experts=0) == right
     if expected:

@@ -1,4 +1,4 @@
-"""Pictures in a prompt: the same text with and without drafts, nothing encoded twice, and caches that stay right."""
+"""Pictures in a prompt: the same text with and without drafts, nothing encoded twice, and correct caches."""
 
 import ctypes
 from collections.abc import Callable, Sequence
@@ -62,7 +62,7 @@ NewPair = Callable[..., NativePair]
 @pytest.fixture
 def new_pair(tmp_path: Path, open_pair: OpenPair, monkeypatch: pytest.MonkeyPatch) -> NewPair:
     """Return a function that loads a target of a kind with its projector, and perhaps a draft."""
-    # The files are known to be whole, and a child process for each would take most of the time.
+    # The files are intact, and a child process for each would take most of the time.
     monkeypatch.setattr(draft_slot, "try_file", lambda *_, **__: None)
     monkeypatch.setattr(projector_loading, "projector_bytes", lambda *_: (0, 0))
 
@@ -139,7 +139,7 @@ def test_greedy_text_after_a_picture_equals_no_draft(draft: str, new_pair: NewPa
 
     assert drafted.tokens == plain.tokens
     assert sum(len(step.draft) for step in drafted.steps)
-    # Another picture in its place must not be answered from the cache of the first one.
+    # Another picture in its place must not be answered from the first picture's cache.
     other = prompt_of(pair, QUESTION, pictures=[a_picture(name, seed=1)])
     assert answer(pair, prompt, drafter).tokens == plain.tokens
     changed = answer(pair, other, drafter)
@@ -200,7 +200,7 @@ def test_another_question_about_a_picture_encodes_and_reads_it_no_more(
     assert answer(pair, edited, n=4).n_cached > max(at for at, token in enumerate(edited) if token < 0)
     further = prompt_of(pair, f"one {MARK} {long[::-1]}", "six", "seven", pictures=[shown])
     assert answer(pair, further, n=4).n_cached >= len(edited) - 17
-    # The text before it changed, so it is read again, but its rows are kept.
+    # The text before it changed, so it is read again, but its rows are reused.
     again = answer(pair, prompt_of(pair, f"two {MARK} {long}", pictures=[shown]))
     assert again.n_cached < 9
     assert len(encodes) == n_encodes

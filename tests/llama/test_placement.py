@@ -1,4 +1,4 @@
-"""Check that device names and flags become llama.cpp's placement, or one clear error."""
+"""Device names and flags become llama.cpp's placement, or one clear error."""
 
 import ctypes
 from collections.abc import Callable
@@ -32,7 +32,7 @@ CARDS = {"CUDA0": 0x1000, "CUDA1": 0x2000, "Vulkan0": 0x3000}
 
 @pytest.fixture
 def cards(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Devices with addresses that nothing may follow."""
+    """Devices with invalid addresses."""
     monkeypatch.setattr(loading, "graphics", lambda **_: CARDS)
     monkeypatch.setattr(loading, "description", lambda handle: f"card at {handle}")
 

@@ -34,7 +34,7 @@ UNKNOWN, USER_DEFINED, BYTE = 2, 4, 6
 def ask(
     pair: NativePair, n_tokens: int, prefill: Prefill | None = None, stop_after: int | None = None
 ) -> tuple[Finished, str]:
-    """Answer; returns the end, and the text that was shown."""
+    """Answer; return the end, and the displayed text."""
     stop, shown = CancelFlag(), ""
     request = AnswerRequest(MESSAGES, GREEDY, max_tokens=n_tokens, prefill=prefill)
     for event in answer(pair, 1, request, Controls(stop)):
@@ -54,7 +54,7 @@ def test_a_continued_answer_equals_an_uninterrupted_one(pair: NativePair, n_toke
     rest, shown = ask(pair, LENGTH - n_tokens, Prefill(first.text))
     assert rest.text == first.text + shown
     assert rest.text == whole.text
-    # The tokens of the answer were still cached, except the last one, which was never evaluated.
+    # The tokens of the answer were still cached, except the last, which was never evaluated.
     assert rest.stats.prompt_n == 1
 
 
@@ -152,7 +152,7 @@ MARKS = ("pre", "suf", "mid", "rep", "sep")
 
 @pytest.fixture
 def coder(open_model: OpenModel, tiny: Callable[..., Path]) -> Callable[[int], Model]:
-    """Return a function that loads a model whose vocabulary has the first of the tokens for code with a gap."""
+    """Return a function that loads a model whose vocabulary has the first of the tokens for filling gaps."""
 
     def load(n_marks: int) -> Model:
         tokens = [*SPECIALS, *byte_letters(), *(f"<|fim_{name}|>" for name in MARKS)]

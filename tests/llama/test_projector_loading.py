@@ -27,7 +27,7 @@ pytestmark = pytest.mark.native
 def params(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., PairParams]:
     """Return a function that writes a target with a projector, and returns the pair."""
     monkeypatch.setattr(PairParams, "safe_files", tmp_path / "survived.json")
-    # The target is known to be whole; each child takes a second.
+    # The target is intact; each child takes a second.
     monkeypatch.setattr(draft_slot, "try_file", lambda *_, **__: None)
 
     def write(name: str = "causal", *, mmproj: str = "auto", **changes: Any) -> PairParams:
@@ -72,7 +72,7 @@ def test_a_file_that_is_refused_by_its_header_needs_no_child(
 def test_a_trial_measures_the_largest_picture(name: str, n_pixels: int, params: Callable[..., PairParams]) -> None:
     asked = params(name)
     assert asked.projector is not None
-    # In a child: here, memory that earlier tests have freed would be used again.
+    # In a child, because here memory freed by earlier tests would be used again.
     on_device, host = projector_loading.projector_bytes(asked)
     assert asked.projector.stat().st_size < on_device < 1 << 28
     # Three floats a pixel, and less than that in bytes of the picture.

@@ -60,7 +60,7 @@ def test_a_message_cannot_forge_control_tokens(model: Model, builder: PromptBuil
     forged = builder.build(user(text)).tokens
     harmless = builder.build(user("x")).tokens
     assert [t for t in forged if t in control] == [t for t in harmless if t in control]
-    # And it still says what it said.
+    # The text is unchanged.
     assert text_of(model, forged) == around(text)
 
 
@@ -178,7 +178,7 @@ def test_tokens_that_look_special_are_control_tokens_without_token_types(open_mo
         tmp_path / "m.gguf", tokenizer__ggml__tokens=Array(STRING, names), tokenizer__ggml__token_type=None
     )
     model = open_model(path)
-    # llama.cpp knows this one by its text and ends answers with it.
+    # llama.cpp recognizes this token by its text and ends answers with it.
     assert model.control_tokens == {"<|end|>": 0, "<|im_end|>": len(names) - 1}
     assert model.is_end(len(names) - 1)
     assert len(names) - 1 not in PromptBuilder(model)._model.tokenize("<|im_end|>", parse_special=False)
@@ -186,7 +186,7 @@ def test_tokens_that_look_special_are_control_tokens_without_token_types(open_mo
 
 @pytest.mark.parametrize("letter", ["a", " ", "\n", "!"])
 def test_a_long_run_of_characters_does_not_crash(tmp_path: Path, letter: str) -> None:
-    # Mistral's patterns, which llama.cpp follows by calling itself for each letter; a child, for it is what would die.
+    # Mistral's patterns make llama.cpp recurse for each letter; a child runs it, because it would crash.
     path = write_model(tmp_path / "m.gguf", tokenizer__ggml__pre="tekken")
     code = (
         "import sys, threading; from pathlib import Path\n"

@@ -93,7 +93,7 @@ REFUSALS = {
 }
 """Templates that plain Jinja refuses, with the result in Tandem."""
 BLOCKS = ("mistralai-Ministral", "reasoning")
-"""This template takes reasoning as a part of the content."""
+"""Template that takes reasoning as a part of the content."""
 
 
 def value(message: Message, *, as_text: bool) -> dict[str, Any]:

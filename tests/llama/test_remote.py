@@ -41,7 +41,7 @@ class Server:
         self.start()
 
     def answers(self) -> None:
-        """Wait until it does."""
+        """Wait until the server answers."""
         for _ in range(_TRIES):
             try:
                 query_server(self.endpoint)
@@ -111,11 +111,11 @@ class Chat(Listener):
         self.engine.load(options)
 
     def answer(self, prompt: str = "Count to a thousand.") -> int:
-        """Ask for an answer that does not end by itself; returns its number."""
+        """Ask for an answer that does not end by itself; return its number."""
         return self.engine.answer(AnswerRequest((Message(Role.USER, prompt),), SamplingParams(temperature=0)))
 
     def answer_under_way(self) -> int:
-        """Ask for one once the pair is loaded, and read its beginning."""
+        """Ask for an answer after the pair is loaded, and read its beginning."""
         assert isinstance(self.until(Loaded, Failed)[-1], Loaded)
         number = self.answer()
         for _ in range(3):
@@ -123,7 +123,7 @@ class Chat(Listener):
         return number
 
     def failed(self, number: int | None = None) -> Failed:
-        """Return the error of a request, by default the next error; a pair that cannot be loaded again is one too."""
+        """Return the error of a request, by default the next, also a pair that cannot be loaded again."""
         while True:
             event = self.until(Failed, Finished, Loaded)[-1]
             assert isinstance(event, Failed)
@@ -131,7 +131,7 @@ class Chat(Listener):
                 return event
 
     def goes_on(self, number: int) -> None:
-        """See that an answer is written."""
+        """Check that an answer is being written."""
         step = self.until(Step, Failed)[-1]
         assert isinstance(step, Step)
         assert step.request == number
@@ -142,7 +142,7 @@ Begin = Callable[..., Chat]
 
 @pytest.fixture
 def remote_chat(server: Server) -> Iterator[Begin]:
-    """Begins a chat whose models go to the server; it is closed after the test."""
+    """Start a chat whose models go to the server; it is closed after the test."""
     made: list[Chat] = []
 
     def begin(*flags: str) -> Chat:
@@ -168,7 +168,7 @@ def test_the_answer_is_the_same_there(server: Server) -> None:
 
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGSTOP")
-"""Tests that freeze the server."""
+"""Marks tests that freeze the server."""
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_a_server_that_ends_or_hangs_in_an_answer_is_an_error_and_can_return(
     assert (lost.request, type(lost.error)) == (number, EngineLostError)
     assert message in lost.error.message
     assert lost.error.hint.endswith("Without ⟨rpc⟩ the models are loaded on this machine alone.")
-    # The greeting in front of loading has a time limit of its own.
+    # The greeting before loading has its own time limit.
     assert (refused.request, type(refused.error)) == (again, RemoteError)
     chat.goes_on(last)
 

@@ -65,7 +65,7 @@ def test_the_error_names_the_device() -> None:
 
 
 def refusing(monkeypatch: pytest.MonkeyPatch, function: str, log: str = CUDA) -> None:
-    """llama.cpp logs why, and gives nothing."""
+    """Let a function of llama.cpp log why and return nothing."""
 
     def refuse(*_: Any) -> None:
         library._errors.extend(log.split("; "))
@@ -128,7 +128,7 @@ _MIB = 1 << 20
 
 @pytest.fixture
 def free(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Make the CPU's device a GPU; its free memory at each look, the last value for all later ones."""
+    """Make the CPU's device a GPU; its free memory at each query, repeating the last value."""
     left = [1 << 30]
     monkeypatch.setattr(module, "graphics", lambda software: {"CUDA0": 7})
     monkeypatch.setattr(module, "describe", lambda _: replace(_GPU, free_bytes=left.pop(0) if left[1:] else left[0]))

@@ -1,4 +1,4 @@
-"""`tandem run` on the demo pair and on files, the way a shell sees it."""
+"""`tandem run` on the demo pair and on files, as seen by a shell."""
 
 import json
 import os

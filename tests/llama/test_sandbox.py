@@ -1,4 +1,4 @@
-"""Check that a hostile chat template is stopped in time and before memory is full."""
+"""A hostile chat template is stopped in time and before memory is full."""
 
 import re
 from contextlib import suppress
@@ -32,7 +32,7 @@ def test_python_is_out_of_reach(source: str) -> None:
         text = render(source)
     except TemplateError:
         return
-    # An unsafe attribute is undefined, and the undefined prints as nothing.
+    # An unsafe attribute is undefined, and undefined prints as nothing.
     assert text in ("", "[Undefined]")
 
 
@@ -129,7 +129,7 @@ def test_the_time_limit_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -
         for _ in range(20):
             with suppress(TemplateError):
                 render("{% for a in range(1000) %}{% endfor %}")
-    # A late exception would be raised in here.
+    # A late exception would be raised in this block.
     sum(range(3_000_000))
 
 
@@ -195,7 +195,7 @@ DOUBLING = "{% set ns = namespace(s='aaaaaaaa', l=[1]) %}{% for i in range(60) %
 def test_what_would_fill_the_memory_is_refused_before_it_does(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # Other programs may use the processor meanwhile.
     monkeypatch.setattr(sandbox, "MAX_SECONDS", 60.0)
-    # Refused by name; a MemoryError would be a sentence too, but a late one.
+    # Refused by name; a MemoryError would also give a sentence, but too late.
     refusals = "becomes too large|is too large|too deeply|Range too big|undefined"
     assert re.search(refusals, failure(source).message)
 

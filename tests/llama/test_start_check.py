@@ -1,4 +1,4 @@
-"""Start an installed llama.cpp in a child first: it crashes, hangs or lacks a library, and this process lives."""
+"""An installed llama.cpp starts in a child first: it crashes, hangs or lacks a library, and this process survives."""
 
 import os
 import subprocess

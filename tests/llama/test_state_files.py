@@ -1,4 +1,4 @@
-"""Saved caches on disk: found again, checked, capped, and never wrong text."""
+"""Saved caches on disk: found again, checked, limited, and never wrong text."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -66,7 +66,7 @@ class Process:
         self.prompts = PromptCache(budget_bytes, StateFiles(states / folder, cap_bytes))
 
     def read(self, prompt: Sequence[int], name: str = "") -> int:
-        """Read a prompt; return the number of its tokens that needed no reading."""
+        """Read a prompt; return how many of its tokens needed no reading."""
         self.prompts.prepare(self.cache, None, prompt, name)
         n_cached = self.cache.reuse(prompt)
         for _ in self.cache.read(prompt, lambda: False):
@@ -231,7 +231,7 @@ def test_random_operations_never_change_the_text(
     fresh = [TokenCache(new_context(1024, of=model, kv_type=kv_type)) for model in models]
 
     def start(is_other: bool) -> Process:
-        # A cache of the window alone has 256 cells if batches have 32 tokens.
+        # A sliding-window cache has 256 cells if batches have 32 tokens.
         context = new_context(1024, of=models[is_other], kv_type=kv_type, n_batch=32, swa_full=swa_full)
         folder = states_identity(pair_params(models[is_other].path, None, settings={"model.kv_type": kv_type}))
         return Process(states, folder=folder, budget_bytes=_BUDGET, context=context)
@@ -259,7 +259,7 @@ def test_a_cache_of_the_window_alone_gives_the_text_of_a_fresh_read(
             case 0 if step:
                 prompt = [*prompt[: random.randrange(1, len(prompt))], *random.choices(range(2, 250), k=99)]
             case 1:
-                # Rejected drafts, and tokens read one by one and taken back.
+                # Rejected drafts, and tokens read separately and rolled back.
                 n = random.randrange(1, 30)
                 for size in (n, 1, 1, 1):
                     cache.evaluate(random.choices(range(2, 250), k=size), min(size, 8))
@@ -274,7 +274,7 @@ def test_a_cache_of_the_window_alone_gives_the_text_of_a_fresh_read(
         fresh.rollback(0)
         for one in (cache, fresh):
             list(one.read(prompt, lambda: False))
-        # Without a token of the window they differ by 0.2 and more.
+        # Without a token of the window they differ by at least 0.2.
         np.testing.assert_allclose(cache.logits(0), fresh.logits(0), atol=0.05)
     assert n_cached.count(0) < 12, "most prompts continue what is cached, or a kept state"
 
@@ -350,7 +350,7 @@ def test_a_restored_sliding_window_can_be_cut_anywhere(
 
 
 def assert_same_text(cache: TokenCache, fresh: TokenCache, prompt: Sequence[int], near_tie: float = 0.05) -> None:
-    """Check that greedy text equals that of a fresh read; rounding may choose between two tokens of a near tie."""
+    """Check that greedy text equals that of a fresh read; rounding may decide a near-tie."""
     for one in (cache, fresh):
         list(one.read(prompt, lambda: False))
     for _ in range(4):

@@ -1,4 +1,4 @@
-"""A chat template comes from an untrusted file: it gives a prompt or one clear error."""
+"""A chat template from an untrusted file: it gives a prompt or one clear error."""
 
 import json
 

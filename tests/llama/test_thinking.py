@@ -1,4 +1,4 @@
-"""Prompts of reasoning models: where thinking is prefill, ended and left out, in the tokens of their families."""
+"""Prompts of reasoning models: where thinking is prefilled, ended and left out, in the tokens of their families."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ MARKS = ["<|channel|>", "<|message|>", "[THINK]", "[/THINK]"]
 
 
 def model(path: Path, template: str) -> PromptBuilder:
-    """A vocabulary in which `MARKS` are control tokens."""
+    """Return a vocabulary in which `MARKS` are control tokens."""
     names = [*SPECIALS, *byte_letters(), *MARKS]
     return tiny(
         path,
@@ -53,7 +53,7 @@ def model(path: Path, template: str) -> PromptBuilder:
             "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>b",
             AnswerPart.ANSWER,
         ),
-        # A template with a switch renders it; for a template that always opens the reasoning, Tandem closes it.
+        # A template with a switch renders it; if a template always opens the reasoning, Tandem closes it.
         (SWITCHED, ON, None, "<think>\n", AnswerPart.THINKING),
         (SWITCHED, OFF, None, "<think>\n\n</think>\n\n", AnswerPart.START),
         (SWITCHED, OFF, Prefill("", "hm"), "<think>\nhm", AnswerPart.THINKING),
@@ -79,9 +79,9 @@ def test_the_prompt_ends_where_it_was_asked_to(
         ("{{ messages[0].content }}", ThinkingSupport(switchable=False, effort=False, effort_on=False)),
         (SWITCHED, ThinkingSupport(switchable=True, effort=False, effort_on=False)),
         ("{{ messages[0].content }}{{ reasoning_effort }}", ThinkingSupport(switchable=False, effort=True)),
-        # Its answers can be prefill behind its thinking.
+        # Its answers can be prefilled after its thinking.
         (CHANNELS, ThinkingSupport(switchable=True, effort=False, effort_on=False)),
-        # Hunyuan 3 takes two of them.
+        # Hunyuan 3 accepts two of them.
         (
             "{{ messages[0].content }}{{ raise_exception('no') if reasoning_effort == 'high' }}",
             ThinkingSupport(switchable=False, effort=True),

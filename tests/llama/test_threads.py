@@ -40,7 +40,7 @@ def test_prompts_have_threads_of_their_own(new_context: NewContext, told: list[t
 
     context.decode([1] * 100, 0)
     context.decode([1], 1)
-    # A draft that is checked is a batch for llama.cpp, and short.
+    # A verified draft is a batch for llama.cpp, and short.
     context.decode([1] * 5, 5)
     context.decode([1] * 100, 0)
 
@@ -49,7 +49,7 @@ def test_prompts_have_threads_of_their_own(new_context: NewContext, told: list[t
 
 @pytest.fixture
 def busy(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """Other programs, idle unless `is_much` is set, beside a scripted measurement of threads."""
+    """Other programs, idle unless `is_much` is set, with a scripted measurement of threads."""
 
     def measure(cache: Any, text: Any, use: Any, candidates: Any, clock: Any, *, cancelled: Any) -> Any:
         yield 1.0
@@ -74,7 +74,7 @@ def test_the_fastest_thread_count_is_used_and_saved(
     pair = open_pair(params)
     list(pair.measure_threads((1, 2), lambda: False))
 
-    # Target and draft.
+    # Target and draft
     assert told == [(2, 2), (2, 2)]
     monkeypatch.setattr(loading, "thread_candidates", lambda: (1, 2))
     found = loading.placed_here(params, lambda params: params)
@@ -119,7 +119,7 @@ def test_threads_yield_to_other_programs(
         in_use.append(pair.threads.in_use)
 
     assert in_use == [4, 3, 4]
-    # Target and draft.
+    # Target and draft
     assert told == [(3, 3), (3, 3), (4, 4), (4, 4)]
 
 

@@ -36,7 +36,7 @@ def test_tune_shows_and_stores_the_costs(quickly: Quickly, tmp_path: Path) -> No
     done = quickly()
 
     assert done.returncode == 0
-    # Its progress is for terminals; what runs is said to pipes as well.
+    # Its progress is only for terminals; pipes get the announcement too.
     assert "Measuring the cost of verify steps; Ctrl+C stops." in done.stderr
     assert "batch" in done.stdout
     assert "A drafted token costs" in done.stdout

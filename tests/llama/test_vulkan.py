@@ -1,10 +1,10 @@
-"""Layers on a GPU, on machines without one: Mesa's lavapipe, a software Vulkan device, once and twice.
+"""Layers on a GPU, tested with Mesa's lavapipe, a software Vulkan device, once and twice.
 
 The installed llama.cpp must be built with Vulkan, and with RPC for the remote device. The build takes about half an
 hour on two cores of Debian 13:
 
     apt-get install -y --no-install-recommends libvulkan-dev glslc spirv-headers mesa-vulkan-drivers
-    CMAKE_ARGS="-DGGML_VULKAN=on -DGGML_RPC=on -DCMAKE_CXX_FLAGS=-I$PWD/tests/llama/headers" python -m pip install \\
+    CMAKE_ARGS="-DGGML_VULKAN=on -DGGML_RPC=on -DCMAKE_CXX_FLAGS=-I$PWD/tests/llama/headers" python -m pip install \
         --force-reinstall --no-deps --no-cache-dir --no-binary llama-cpp-python llama-cpp-python==0.3.36
     python -m pytest tests/llama/test_vulkan*.py -n 2
 
@@ -62,7 +62,7 @@ from tests.llama.tiny_model import Size
 
 pytestmark = [pytest.mark.native, pytest.mark.vulkan, pytest.mark.usefixtures("vulkan"), pytest.mark.timeout(900)]
 _LARGEST_DIFFERENCE = 2.0
-"""Limit for the difference of a logit of SmolLM2 from the CPU's; half-precision sums make it 1.1."""
+"""Limit for the difference of SmolLM2's logits from the CPU's; half-precision sums make it 1.1."""
 
 _SHARING = ("dflash", "dflash2", "dspark", "gemma4", "gemma4-window")
 """Kinds of drafts that must be on the devices of their target."""
@@ -114,7 +114,7 @@ Tandem = Callable[..., Any]
 
 @pytest.fixture
 def tandem(capsys: pytest.CaptureFixture[str]) -> Tandem:
-    """Return a function that runs a command in this process and returns its JSON, of several lines the last."""
+    """Return a function that runs a command in this process and returns its JSON, from the last line."""
 
     def run_command(*arguments: str) -> Any:
         assert main([*arguments, "--json"]) == 0
@@ -208,7 +208,7 @@ def test_restored_conversations_continue_as_new_ones(files: Files, monkeypatch: 
     restarted = answers(pair, "first", "second")
     pair.close()
 
-    # Of a recurrent state, the last tokens are read again.
+    # For a recurrent state, the last tokens are read again.
     assert max(n_read for n_read, _ in (again, *restarted)) <= 16
     assert [tokens for _, tokens in (again, *restarted)] == [first[1], first[1], second[1]]
 
@@ -259,7 +259,7 @@ def test_logits_of_a_real_model_are_those_of_the_cpu_but_for_rounding(
             rows.append(context.logits(0).copy())
     there, here = np.array(rows).reshape(2, -1)
 
-    # The CPU under another name would agree to the last bit.
+    # The CPU under another name would agree in every bit.
     assert 0 < np.abs(there - here).max() < _LARGEST_DIFFERENCE
 
 
@@ -283,7 +283,7 @@ def test_each_device_takes_what_was_estimated(tmp_path: Path, demo_target: Path)
     whole, both, some = _PLACEMENTS["beside"], _PLACEMENTS["both"], ("--device", "Vulkan0", "--gpu-layers", "3")
     experts = _PLACEMENTS["all experts in RAM"]
     for path, placements in ((demo_target, (whole, some, both)), (tied, (both,)), (untied, (whole, both, experts))):
-        # llama.cpp's estimate for another device than the first copies hidden rows twice.
+        # llama.cpp's estimate for devices after the first copies hidden rows twice.
         rows = _BATCH_COPIES * 512 * read_facts(path).graph.embedding * np.float32().nbytes
         for flags in placements:
             found = needs_and_buffers("--target", str(path), *flags)
@@ -316,7 +316,7 @@ def test_the_doctor_shows_where_the_layers_go(tandem: Tandem, demo_target: Path)
 def test_the_prompt_takes_until_its_first_token(tandem: Tandem, files: Files) -> None:
     timings = tandem("run", "--device", "Vulkan0", "--max-tokens", "2", *files("model"), "Name a color.")["timings"]
 
-    # The device computes on while llama.cpp returns.
+    # The device is still computing when llama.cpp returns.
     assert timings["prompt_ms"] > timings["first_token_ms"] / 2
 
 

@@ -1,4 +1,4 @@
-"""A GPU that is full, or gone; see `tests.llama.test_vulkan`."""
+"""A full or lost GPU; see `tests.llama.test_vulkan`."""
 
 import subprocess
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from tests.llama.tiny_model import Size
 pytestmark = [pytest.mark.native, pytest.mark.vulkan, pytest.mark.usefixtures("vulkan"), needs_compiler]
 Failing = Callable[..., subprocess.CompletedProcess[str]]
 _FULL, _LOST = "2", "4"
-"""Vulkan's errors for memory and for a lost device, without their sign."""
+"""Vulkan's errors for memory and for a lost device, without the sign."""
 
 
 @pytest.fixture

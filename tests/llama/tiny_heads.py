@@ -1,4 +1,4 @@
-"""Random models with draft layers: MTP layers, single and chained, EAGLE-3 heads and blocks."""
+"""Random models with draft layers: single and chained MTP layers, EAGLE-3 heads and blocks."""
 
 import re
 from collections.abc import Callable
@@ -138,7 +138,7 @@ def _nextn(size: Size) -> Shapes:
 
 
 def write_gemma4(path: Path, size: Size = TINY, /, **changes: Any) -> Path:
-    """Write a Gemma 4 of four layers, every other one with a sliding window."""
+    """Write a Gemma 4 of four layers, every other layer with a sliding window."""
     norms: Shapes = {"post_attention_norm.weight": (size.width,), "post_ffw_norm.weight": (size.width,)}
     layer = {**size.pre, **norms, **size.attention(), **size.normed, **size.feed_forward}
     own: dict[str, Any] = {
@@ -153,7 +153,7 @@ def write_gemma4(path: Path, size: Size = TINY, /, **changes: Any) -> Path:
 
 
 def write_gemma4_mtp(path: Path, size: Size = TINY, /, **changes: Any) -> Path:
-    """Write the MTP layers of a Gemma 4 in a file of their own, which share its KV cache."""
+    """Write the MTP layers of a Gemma 4 in a separate file, which share its KV cache."""
     width = size.width // 2
     own: dict[str, Any] = {
         "embedding_length": width,
@@ -188,7 +188,7 @@ def write_gemma4_mtp(path: Path, size: Size = TINY, /, **changes: Any) -> Path:
 
 
 def write_mtp_alone(path: Path, size: Size = TINY, /, **changes: Any) -> Path:
-    """Write the MTP layer of `write_dense_mtp` in a file of its own."""
+    """Write the MTP layer of `write_dense_mtp` in a separate file."""
     return write_dense_mtp(path, size, is_alone=True, **changes)
 
 
@@ -327,14 +327,14 @@ def _reduced_eagle3(path: Path, size: Size = TINY, /, **changes: Any) -> Path:
 
 
 def _reduced_dspark(path: Path, size: Size = TINY, /, **changes: Any) -> Path:
-    """Write a block that drafts behind the last token, from a third of the vocabulary, without confidence."""
+    """Write a block that drafts after the last token, from a third of the vocabulary, without confidence."""
     changes |= {"dflash__sample_from_anchor": False, "dflash__attention__causal": True}
     return write_dspark(path, size, d2t=[*range(2, size.n_vocab, 3)], confidence=False, **changes)
 
 
 @dataclass(frozen=True)
 class DraftKind:
-    """Writers of a target and of a draft in a file of its own, and llama-server's name for this drafting, if known."""
+    """Writers of a target and of a separate draft file, and llama-server's name for this drafting, if known."""
 
     target: Callable[..., Path]
     draft: Callable[..., Path] | None

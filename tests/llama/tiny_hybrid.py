@@ -1,4 +1,4 @@
-"""Language models of a hundred kilobytes whose caches cannot be cut anywhere.
+"""Language models of a hundred kilobytes whose caches cannot be cut everywhere.
 
 Hybrids of one recurrent and one attention layer: llama.cpp can roll back the last tokens of Qwen3.5 and LFM2, and none
 of Granite-H. Mamba 2 has recurrence only. Gemma 3 has sliding windows: a saved sequence leaves out what lies before.

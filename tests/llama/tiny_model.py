@@ -55,7 +55,7 @@ Encoder = Callable[[np.random.Generator, str, tuple[int, ...]], tuple[int, bytes
 
 def random_tensor(rng: np.random.Generator, name: str, shape: tuple[int, ...]) -> tuple[int, bytes]:
     numbers = rng.normal(size=int(np.prod(shape)))
-    # The logarithm of what a recurrent state keeps; a state that grows is soon infinite.
+    # The logarithm of what a recurrent state retains; a growing state is soon infinite.
     return F32, (-np.abs(numbers) if name.endswith("ssm_a") else numbers).astype("<f4").tobytes()
 
 
@@ -85,7 +85,6 @@ class Size:
         n_heads: Heads of attention and of recurrence.
         head: Values of a head; `n_heads * head` is the width of the model.
         forward: Width of the feed-forward layers.
-        n_vocab: Tokens of the vocabulary.
         n_repeats: Number of times that the layers of the target are repeated.
         quantized: Whether the matrices are Q8_0, not F32.
     """
@@ -138,7 +137,7 @@ TINY = Size()
 
 
 def experts(size: Size) -> Shapes:
-    """Return the tensors of four experts, of a shared one, and of what chooses among them."""
+    """Return the tensors of four experts, of a shared expert, and of their router."""
     return {
         "ffn_gate_inp.weight": (size.width, 4),
         "exp_probs_b.bias": (4,),
@@ -182,7 +181,7 @@ def in_layers(layers: Sequence[Mapping[str, tuple[int, ...]]]) -> Shapes:
 
 
 def write_aborting_model(path: Path) -> Path:
-    """Write a model that looks right from outside and that llama.cpp asserts on, and so ends the process."""
+    """Write a model that looks valid but makes llama.cpp assert and end the process."""
     own = [key for key in values() if key.startswith("llama.")]
     changes = {key.replace("llama.", "smallthinker.").replace(".", "__"): values()[key] for key in own}
     return write_model(

@@ -17,7 +17,7 @@ from tests.llama.tiny_model import CONTROL, NORMAL, TINY, Shapes, Size, vocabula
 
 WIDTH, FORWARD = 32, 64
 _SLICE_MARKS = ["<fake_token_around_image>", "<global-img>", "<row_1_col_1>", "<row_1_col_2>", "\u010a\u010a"]
-"""Tokens that SmolVLM's projector puts around its slices; the last one is two line breaks."""
+"""Tokens that SmolVLM's projector puts around its slices; the last is two line breaks."""
 
 
 def picture(width: int = 60, height: int = 40, seed: int = 0, name: str | None = None) -> PictureData:
@@ -183,7 +183,7 @@ def write_mrope_target(path: Path, size: Size = TINY, /, **changes: Any) -> Path
 
 
 def write_causal_target(path: Path, size: Size = TINY, /, **changes: Any) -> Path:
-    """Write a llama with an output of its own: its text does not repeat one token."""
+    """Write a llama with its own output, so that its text does not repeat a token."""
     layer = {**size.pre, **size.attention(), **size.feed_forward}
     shapes = {**size.model, "output.weight": (size.width, size.n_vocab)}
     return write_layers(path, "llama", {}, size, shapes, [layer] * 4, **changes)
@@ -207,7 +207,7 @@ class Kind:
 
 
 _SMALL = 0.05
-"""Scale of embeddings that are the output too, so that the text does not repeat one token."""
+"""Scale of embeddings that are also the output, so that the text does not repeat a token."""
 KINDS = {
     "causal": Kind(write_causal_target, "llava"),
     "slices": Kind(write_sliced_target, "idefics3", (120, 60)),

@@ -1,4 +1,4 @@
-"""Kinds of drafts from headers: what is found, what is select_draft, and what is refused in one sentence."""
+"""Kinds of drafts from headers: detected, selected, and refused in one sentence."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -147,7 +147,7 @@ def test_metadata_without_the_tensors_means_no_mtp_layer(tmp_path: Path) -> None
 def test_several_mtp_layers_draft_together(tmp_path: Path, architecture: str) -> None:
     facts = read_facts(write_chain(tmp_path / "chain.gguf", architecture=architecture))
     assert (facts.n_mtp_layers, mtp_problem(facts), check_pair(facts).draft_kind) == (3, None, "mtp")
-    # Two layers of five are the target's.
+    # Two of five layers belong to the target.
     assert 3 * estimate_memory(facts, ContextShape(4096)).kv == 2 * draft_memory(facts, None, ContextShape(4096)).kv > 0
 
 
@@ -229,7 +229,7 @@ def test_a_wanted_kind_that_is_missing_is_named(target: ModelFacts, eagle: Model
 def test_the_mtp_layer_takes_memory_beside_the_target(mtp: ModelFacts, target: ModelFacts, eagle: ModelFacts) -> None:
     need = draft_memory(mtp, None, ContextShape(1024))
     assert need.weights == need.states == need.saved == 0
-    # The target has one layer with attention besides it.
+    # The target has one more layer with attention.
     assert 0 < need.kv == estimate_memory(mtp, ContextShape(1024)).kv
     assert need.compute > 0
     assert need.host > estimate_memory(mtp, ContextShape(1024)).host

@@ -1,4 +1,4 @@
-"""Models that other programs left on this machine: the layouts of their folders, and drafts among them."""
+"""Models of other programs on this machine: the layouts of their folders, and drafts among them."""
 
 import json
 from pathlib import Path
@@ -24,7 +24,7 @@ def names(folder: Path) -> list[str]:
 
 
 def ollama_model(folder: Path, name: str, tag: str, digest: str = "sha256:" + "a" * 64) -> Path:
-    """Write a manifest as `ollama pull` does, and the content it names."""
+    """Write a manifest as `ollama pull` does, and its content."""
     manifest = folder / "manifests" / "registry.ollama.ai" / "library" / name / tag
     manifest.parent.mkdir(parents=True)
     layers = [

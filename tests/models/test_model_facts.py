@@ -61,7 +61,7 @@ def test_the_cache_of_grouped_and_uneven_heads_is_reckoned() -> None:
 
 
 def of_qwen(**values: Any) -> ModelFacts:
-    """Qwen3.5-27B."""
+    """Return facts of Qwen3.5-27B."""
     state = {"conv_kernel": 4, "inner_size": 6144, "state_size": 128, "group_count": 16, "time_step_rank": 48}
     return of_header(
         general__architecture="qwen35",
@@ -72,7 +72,7 @@ def of_qwen(**values: Any) -> ModelFacts:
 
 
 def test_running_states_are_reckoned() -> None:
-    # 48 of 64 layers: the last three inputs of the convolution, and what is known of all before.
+    # 48 of 64 layers: the last three inputs of the convolution, and the summary of all earlier tokens.
     assert of_qwen().state_bytes == 4 * 48 * (3 * (6144 + 2 * 16 * 128) + 128 * 6144)
     assert of_qwen(qwen35__full_attention_interval=2).state_bytes == of_qwen().state_bytes * 32 // 48
     assert of_qwen(qwen35__attention__recurrent_layers=[True] * 3).state_bytes == of_qwen().state_bytes * 3 // 48

@@ -1,4 +1,4 @@
-"""Which projector belongs to a target, and which file is refused before llama.cpp sees it."""
+"""Which projector belongs to a target, and which file is refused before llama.cpp loads it."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -66,5 +66,5 @@ def test_a_projector_that_is_cut_short_is_refused(tmp_path: Path, n_missing: int
     whole.write_bytes(whole.read_bytes()[:-n_missing])
     with pytest.raises(DamagedFileError, match="cut short"):
         check_projector(whole, header)
-    # It is chosen all the same, so that the user learns why pictures cannot be read.
+    # It is chosen anyway, so that the user learns why pictures cannot be read.
     assert projector_beside(path, header) == whole

@@ -39,7 +39,7 @@ class Server:
     def send(
         self, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None
     ) -> HTTPResponse:
-        """Send a request and return its response, not yet read."""
+        """Send a request and return its unread response."""
         connection = self.connect()
         data = body if isinstance(body, bytes) else json.dumps(body).encode() if body is not None else None
         connection.request(method, path, data, dict(headers or {}))

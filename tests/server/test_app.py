@@ -1,4 +1,4 @@
-"""The routes as a client sees them: answers, streams, errors, access, order and cancels."""
+"""The routes as seen by a client: answers, streams, errors, access, order and cancellations."""
 
 import asyncio
 import gzip
@@ -124,7 +124,7 @@ def test_tokens_are_counted(server: Server) -> None:
 
 def test_what_clients_ask_first(server: Server) -> None:
     assert server.get("/health") == (200, {"status": "ok"})
-    # Claude Code asks this way whether the server is there.
+    # Claude Code checks in this way whether the server exists.
     assert server.send("HEAD", "/").status == 200
     (model,) = server.get("/v1/models")[1]["data"]
     assert (model["id"], model["context_length"]) == ("fake", 256)

@@ -1,4 +1,4 @@
-"""Check tool calls as clients of every API see them: whole, in streams, and cut."""
+"""Tool calls as seen by clients of every API: whole, in streams, and cut."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -133,7 +133,7 @@ def test_a_cut_call_has_partial_arguments_and_no_markup_is_text(
     asked = {**ANTHROPIC, **limits, "stop_sequences": stops}
     message = server.post("/v1/messages", asked)[1]
     assert (message["stop_reason"], len(message["content"])) == ("max_tokens", 1)
-    # An input is an object, and one with some of the arguments could look like a whole one.
+    # An input is an object, and an object with some of the arguments could look complete.
     assert message["content"][0]["input"] == {}
     ends = [data["delta"] for name, data in server.stream("/v1/messages", asked) if name == "message_delta"]
     assert ends[0]["stop_reason"] == "max_tokens"
@@ -241,7 +241,7 @@ def test_a_cut_call_of_a_custom_tool_has_the_text_so_far(serve: Serve) -> None:
 
 
 def in_namespace(*names: str) -> dict[str, Any]:
-    """Return a namespace of tools, as Codex sends its own agents and MCP servers."""
+    """Return a namespace of tools, in Codex's format for its own agents and MCP servers."""
     tools = [{"type": "function", "name": name, "parameters": {"type": "object"}} for name in names]
     return {"type": "namespace", "name": "agents", "description": "d", "tools": tools}
 

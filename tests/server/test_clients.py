@@ -18,7 +18,7 @@ PLAIN = (
     "anthropic_sends_an_image_back",
     *TYPED,
 )
-"""Checks that need no model that calls tools."""
+"""Checks that need no tool calls."""
 
 
 @pytest.mark.parametrize("name", PLAIN)

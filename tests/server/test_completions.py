@@ -81,7 +81,7 @@ def test_every_form_of_a_prompt_is_read(server: Server, prompt: object, n_tokens
 @pytest.mark.parametrize("prompt", [None, 5, [], [[]], [-1], [1 << 40], [None]])
 def test_other_prompts_are_refused(server: Server, prompt: object) -> None:
     status, answer = server.post("/completion", native(prompt=prompt))
-    # A fake model reads an empty prompt as nothing; a real one refuses it.
+    # A fake model reads an empty prompt as nothing; a real model refuses it.
     assert status == 400 or prompt == [[]], answer
 
 

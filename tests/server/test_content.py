@@ -1,4 +1,4 @@
-"""Pictures in the requests of each API; the cases of llama.cpp's tests of vision that concern a server without one."""
+"""Pictures in the requests of each API; llama.cpp's test cases for a server without vision."""
 
 import base64
 import json

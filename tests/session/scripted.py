@@ -34,7 +34,7 @@ def finished(request: int, text: str, reason: FinishReason = FinishReason.STOP) 
 
 
 class ScriptedSession:
-    """A session with a loaded pair, and a second look at its file."""
+    """A session with a loaded pair, and a second connection to its file."""
 
     def __init__(
         self,

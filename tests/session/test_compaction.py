@@ -28,12 +28,12 @@ def ended(chat: ScriptedSession, text: str, reason: FinishReason = FinishReason.
 
 
 def makes_room(chat: ScriptedSession, error: AppError) -> bool:
-    """Let the running answer fail; return whether it goes on."""
+    """Let the running answer fail; return whether it continues."""
     return chat.session.handle(Failed(len(chat.engine.requests), error)).ended is None
 
 
 def overflowing(chat: ScriptedSession, prompt: str = "more", n_tokens: int = 5000) -> None:
-    """Ask a prompt with which the context is full."""
+    """Send a prompt that overflows the context."""
     for question, answer in TURNS:
         chat.exchange(question, answer)
     chat.session.send(prompt)
@@ -41,7 +41,7 @@ def overflowing(chat: ScriptedSession, prompt: str = "more", n_tokens: int = 500
 
 
 def summarized(chat: ScriptedSession) -> None:
-    """Answer a prompt once a summary has taken the place of the oldest messages."""
+    """Answer a prompt after a summary has replaced the oldest messages."""
     overflowing(chat)
     ended(chat, "They talked.")
     chat.finishes("fine")

@@ -1,4 +1,4 @@
-"""Check prompts, answers and branches, and their storage."""
+"""Prompts, answers and branches, and their storage."""
 
 import sqlite3
 
@@ -22,7 +22,7 @@ def remove_elsewhere(chat: ScriptedSession) -> None:
 
 
 def last(chat: ScriptedSession) -> Node:
-    """Return the last stored message; the session has the same."""
+    """Return the last stored message; the session has the same message."""
     node = chat.other.load(1).tree.path[-1]
     assert chat.conversation.tree.path[-1] == node
     return node
@@ -132,7 +132,7 @@ def test_an_unusable_stored_answer_is_shown_and_not_continued_from(chat: Scripte
     assert chat.texts(number) == ["a", "b"]
 
 
-# Other answers, and more of one
+# Other answers, and continued answers
 
 
 def test_another_answer_stands_beside_and_is_continued_from(chat: ScriptedSession) -> None:
@@ -271,7 +271,7 @@ def test_unknown_messages_are_refused(chat: ScriptedSession, is_empty: bool) -> 
             change(7, "x")
 
 
-# Going from one conversation to another
+# Switching between conversations
 
 
 def test_typed_text_waits_for_the_return(chat: ScriptedSession) -> None:

@@ -1,4 +1,4 @@
-"""Kill a process in the middle of a call: nothing is lost, no server stays, and the call can be repeated."""
+"""Kill a process during a call: nothing is lost, no server stays, and the call can be repeated."""
 
 import subprocess
 import sys
@@ -100,14 +100,14 @@ def test_a_turn_that_ended_at_a_call_goes_on_with_it(tmp_path: Path) -> None:
     chat.session.handle(ToolReturned(1, "one"))
     chat.session.close()
 
-    # The first call has its result; the second one asks again.
+    # The first call has its result; the second call asks again.
     chat = opened()
     assert chat.conversation.tree.open_calls == chat.conversation.tree.path[1].calls[1:]
     goes_on(chat)
     assert chat.session.question is not None
     chat.session.close()
 
-    # A stopped call has a result, to which the model answers.
+    # A stopped call has a result, which the model answers.
     chat = opened()
     goes_on(chat)
     chat.session.stop()

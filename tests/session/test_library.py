@@ -1,4 +1,4 @@
-"""Conversations over a disk: the list, unsent text, deletions, and a disk that refuses."""
+"""Conversations on a disk: the list, unsent text, deletions, and a disk that refuses."""
 
 import os
 from collections.abc import Callable
@@ -30,7 +30,7 @@ def listed(chat: ScriptedSession) -> list[int]:
 
 
 def again(chat: ScriptedSession) -> ScriptedSession:
-    """Another Tandem on the same file."""
+    """Return another Tandem on the same file."""
     return ScriptedSession(chat.file)
 
 

@@ -1,4 +1,4 @@
-"""A whole chat without a screen: after each command and event, what changed and what a reader shows."""
+"""A whole chat without a screen: the changes and the displayed messages after each command and event."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -64,7 +64,7 @@ def titled(chat: ScriptedSession) -> Changes:
 
 @dataclass(frozen=True)
 class Row:
-    """One step of the chat, and what it leads to."""
+    """A step of the chat, and its results."""
 
     act: Act
     what: Change
@@ -73,7 +73,7 @@ class Row:
     phase: Phase = Phase.READY
     queued: str = ""
     ended: str | None = None
-    """Prompts that come back, "reverted" or "counts" at the end of an answer or a load; None while none ends."""
+    """Returned prompts, "reverted" or "counts" at the end of an answer or a load, if one ended."""
 
 
 N, A, P = Change.NOTHING, Phase.ANSWERING, Change.PROGRESS
@@ -84,7 +84,7 @@ CHAT = (
     Row(do(lambda chat: chat.session.load(no_loader, "A")), Change.LOADING, "", Phase.LOADING),
     Row(send("a"), Change.WAITING, "a|", Phase.LOADING),
     Row(on(lambda _: Loaded(PAIR)), Change.LOADED | Change.ASKED, "a|", A),
-    # Text comes, is stored, and other events change nothing.
+    # Text arrives and is stored, and other events change nothing.
     Row(on(lambda number: PromptProgress(number, False, 1, 2)), P, "a|", A),
     Row(text("one"), P, "a|one", A),
     Row(text(" two"), P, "a|one two", A),
@@ -95,7 +95,7 @@ CHAT = (
     # The title is written after the first answer.
     Row(ends("one two"), N, "a|one two", ended="counts"),
     Row(titled, N, "a|one two"),
-    # Prompts wait for the answer; one is taken back, and the others come back when it is stopped.
+    # Prompts wait for the answer; one is withdrawn, and the others return when it is stopped.
     Row(send("b"), Change.ASKED, "a|one two|b|", A),
     Row(send("c"), N, "a|one two|b|", A, "c"),
     Row(send("d"), N, "a|one two|b|", A, "c|d"),
@@ -106,27 +106,27 @@ CHAT = (
     Row(text("half"), P, "a|one two|b|three|c|half", A, "d"),
     Row(do(lambda chat: chat.session.stop()), N, "a|one two|b|three|c|half", A, "d"),
     Row(ends("half", FinishReason.CANCELLED), N, "a|one two|b|three|c|half", ended="d"),
-    # It is continued; a failure after text keeps it, an earlier answer stays active after a failed regeneration.
+    # It is continued; a failure after text keeps it, and an earlier answer stays active after a failed regeneration.
     Row(do(lambda chat: chat.session.resume(chat.node("half"))), Change.ASKED, "a|one two|b|three|c|half", A),
     Row(text(", more"), P, "a|one two|b|three|c|half, more", A),
     Row(ends("half, more"), N, "a|one two|b|three|c|half, more", ended="counts"),
     Row(do(lambda chat: chat.session.regenerate()), Change.ASKED, "a|one two|b|three|c|", A),
     Row(fails(BROKEN), N, "a|one two|b|three|c|half, more", ended="reverted"),
-    # The context is full: a summary takes the place of earlier messages, unseen.
+    # The context is full: a summary replaces earlier messages invisibly.
     Row(send("e"), Change.ASKED, "a|one two|b|three|c|half, more|e|", A),
     Row(fails(FULL), N, "a|one two|b|three|c|half, more|e|", A),
     Row(text("They talked."), N, "a|one two|b|three|c|half, more|e|", A),
     Row(ends("They talked."), Change.COMPACTED, "a|one two|b|three|c|half, more|e|", A),
     Row(text("four"), P, "a|one two|b|three|c|half, more|e|four", A),
     Row(ends("four"), N, "a|one two|b|three|c|half, more|e|four", ended="counts"),
-    # Branches.
+    # Branches
     Row(do(lambda chat: chat.session.edit(chat.node("b"), "B")), Change.ASKED, "a|one two|B|", A),
     Row(ends("five"), N, "a|one two|B|five", ended="counts"),
     Row(do(lambda chat: chat.session.switch(chat.node("b"))), Change.BRANCH, "a|one two|b|three|c|half, more|e|four"),
     Row(do(lambda chat: chat.session.switch(chat.node("five"))), Change.BRANCH, "a|one two|B|five"),
     Row(do(lambda chat: chat.session.rewrite(chat.node("five"), "5")), Change.BRANCH, "a|one two|B|5"),
     Row(do(lambda chat: chat.session.delete(chat.node("5"))), Change.BRANCH, "a|one two|B|five"),
-    # A prompt behind a request of another program is taken back at once.
+    # A prompt behind a request of another program is withdrawn immediately.
     Row(send("f"), Change.ASKED, "a|one two|B|five|f|", A),
     Row(on(lambda _: step(OTHER, "not ours")), N, "a|one two|B|five|f|", A),
     Row(do(lambda chat: chat.session.stop()), N, "a|one two|B|five|f", ended=""),

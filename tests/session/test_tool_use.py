@@ -1,4 +1,4 @@
-"""Turns with tools, without a screen: what the model is told, what the user is asked, and what is stored."""
+"""Turns with tools, without a screen: the model's input, the questions to the user, and what is stored."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -27,7 +27,7 @@ from tests.session.scripted import ScriptedSession, finished
 
 
 class ToolChat(ScriptedSession):
-    """A session with the server of files."""
+    """A session with the file server."""
 
     def __init__(self, folder: Path, *servers: McpServer, flags: Layer | None = None) -> None:
         self.tools, self.host = tool_use(folder / "tools.json", *servers)
@@ -42,7 +42,7 @@ class ToolChat(ScriptedSession):
         self.session.handle(replace(finished(len(self.engine.requests), text), calls=calls))
 
     def reads(self, text: str, permission: Permission = Permission.ALWAYS, prompt: str = "a") -> None:
-        """Ask a prompt whose answer reads a file, permit that, and return the text of the file."""
+        """Send a prompt whose answer reads a file, permit that, and return the text of the file."""
         self.asks(prompt)
         self.calls(READS)
         if self.session.question is not None:
@@ -236,7 +236,7 @@ def test_many_rounds_end_with_a_question(tmp_path: Path) -> None:
     chat = ToolChat(tmp_path, flags={"answer.tool_rounds": 2})
 
     def calls_until_asked() -> int:
-        """Return how many answers with calls there were before the question."""
+        """Return the number of answers with calls before the question."""
         for n in range(1, 10):
             chat.calls(reads(f"{len(chat.host.calls)}.md"))
             if chat.asked is not None:
@@ -257,7 +257,7 @@ def test_many_rounds_end_with_a_question(tmp_path: Path) -> None:
     assert not chat.session.is_busy
 
 
-# Calls that are repeated
+# Repeated calls
 
 
 @pytest.mark.parametrize(
@@ -414,7 +414,7 @@ def test_stopping(chat: ToolChat, reach: Callable[[ToolChat], None], texts: list
     assert chat.session.phase is Phase.READY
     assert chat.session.question is None
     assert chat.texts() == texts
-    # What comes late belongs to nothing.
+    # Late events belong to nothing.
     chat.session.handle(ToolReturned(1, "late"))
     chat.session.handle(ToolsListed("files", (READ,)))
     assert chat.texts() == texts
@@ -557,7 +557,7 @@ def test_a_long_result_is_cut(chat: ToolChat) -> None:
     chat.reads("x" * 1_000_000)
 
     *_, result = chat.read
-    # Half of a context of 4,096 tokens.
+    # Half of a context of 4,096 tokens
     assert result == f"{'x' * 3072}\n[Cut: these are the first 3,072 of 1,000,000 characters.]"
 
 

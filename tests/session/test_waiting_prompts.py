@@ -1,4 +1,4 @@
-"""Prompts that wait for their turn, and answers that end while another conversation is open."""
+"""Queued prompts, and answers that end while another conversation is open."""
 
 from collections.abc import Callable
 from dataclasses import replace

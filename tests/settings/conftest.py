@@ -1,4 +1,4 @@
-"""A settings file in a folder of its own."""
+"""A settings file in a separate folder."""
 
 from pathlib import Path
 

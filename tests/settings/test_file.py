@@ -1,4 +1,4 @@
-"""settings.toml: nothing in it is believed, nothing in it is lost."""
+"""settings.toml: everything in it is checked, and nothing in it is lost."""
 
 import os
 import tomllib
@@ -154,7 +154,7 @@ def test_a_file_that_tandem_wrote_is_not_copied(file: SettingsFile) -> None:
 
 
 DEEP = ".".join(["a"] * 100_000) + " = 1"
-"""A key that Python would take hours for."""
+"""A key that would take Python hours."""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Every setting: one value through file, flag and field, and one sentence for what it does not take."""
+"""Every setting: the same value through file, flag and field, and one sentence for an invalid value."""
 
 import tomllib
 from typing import Any
@@ -25,7 +25,7 @@ WORDS = ANYTHING.map(printable).filter(lambda text: text != "--")
 
 
 def values(setting: Setting) -> st.SearchStrategy[Any]:
-    """Every kind of value that a setting takes."""
+    """Return every kind of value that a setting accepts."""
     kind = setting.kind
     if isinstance(kind, Number):
         numbers: st.SearchStrategy[Any] = (

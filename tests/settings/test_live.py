@@ -1,4 +1,4 @@
-"""Values of settings: which layer wins, what is changed while a chat runs, and what a session is asked for."""
+"""Values of settings: precedence, changes during a chat, and the resulting requests."""
 
 from contextlib import closing
 from pathlib import Path
@@ -21,7 +21,7 @@ from tests.settings.conftest import write
 from tests.settings.in_memory import in_memory
 
 FILE_SAYS: Layer = {"sampling.temp": 0.6, "sampling.top_k": 20}
-"""What a model file recommends."""
+"""A model file's recommendations."""
 
 
 def test_more_flags_are_weighed_before_they_are_taken() -> None:
@@ -178,7 +178,7 @@ OWN = Message(Role.SYSTEM, "Own.")
 
 
 def ask(live: LiveSettings, *before: Message) -> Message:
-    """Return the first message of the request for an answer below others."""
+    """Return the first message of the request for an answer to other messages."""
     with closing(Store()) as store:
         number, parent = store.create(live.document), None
         for message in before:

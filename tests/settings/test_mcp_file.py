@@ -1,4 +1,4 @@
-"""mcp.json: the shapes of other programs, and the line and the key of what is wrong."""
+"""mcp.json: the formats of other programs, and the line and key of an error."""
 
 from pathlib import Path
 

@@ -51,7 +51,7 @@ def test_mistrals_take_it_as_a_part_of_the_message() -> None:
         "{% endif %}{% endfor %}{% endif %} {% endfor %}"
     )
     assert render(source) == "a [THINK]hm[/THINK]b c "
-    # An imported file can say anything.
+    # An imported file can contain anything.
     assert render(source, talk=[replace(TALK[0], reasoning="hm")]) == "a "
 
 
@@ -92,7 +92,7 @@ def token(letter: str) -> int:
 
 
 class MarkedLetters(Letters):
-    """The letters "o" and "c" are the marks of the thinking, which are control tokens."""
+    """A vocabulary in which the letters "o" and "c" are control tokens that mark the thinking."""
 
     def piece(self, token_id: int) -> bytes:
         return b"" if token_id in map(token, "oc") else super().piece(token_id)
@@ -166,7 +166,7 @@ def test_an_ignored_flag_is_reported(support: ThinkingSupport, typed: Thinking, 
 
     assert len(found) == len(said)
     assert all(text.startswith(start) for text, start in zip(found, said, strict=True))
-    # Settings hold for models without reasoning, too.
+    # Settings also apply to models without reasoning.
     assert ignored_flags(support, Resolved({Origin.FILE: given})) == ()
 
 
@@ -196,7 +196,7 @@ EVERYTHING = {
 
 
 def of_file(**values: Any) -> Layer:
-    """Return what is read from a file with these keys behind the vocabulary."""
+    """Return the settings from a file with these keys after the vocabulary."""
     written = {**tiny(), **{f"{KEY}{key}": value for key, value in values.items()}}
     return recommended(parse_header(header(written), vocabulary=False).metadata)
 

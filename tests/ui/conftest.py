@@ -73,7 +73,7 @@ def uncounted_prompts(monkeypatch: pytest.MonkeyPatch) -> None:
 def settled_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make a pause last until the event loop has nothing left to run, however busy the machine is.
 
-    Textual's own pause sends a message to every widget and ends once the process uses little CPU time.
+    Textual's own pause sends a message to every widget and ends when the process uses little CPU time.
     """
 
     async def wait_for_screen(self: Pilot[Any], timeout: float = 0) -> bool:
@@ -95,12 +95,12 @@ def settled_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class IdleSelector(DefaultSelector):
-    """Tell when an event loop has nothing left to run: then it asks to wait for timers, threads and the terminal."""
+    """Tells when an event loop has nothing left to run: then it asks to wait for timers, threads and the terminal."""
 
     def __init__(self) -> None:
         super().__init__()
         self.idle: asyncio.Future[bool] | None = None
-        """Everybody who waits for the idle loop awaits this; its value is whether anything ran before."""
+        """Awaited by everything that waits for the idle loop; its value is whether anything ran before."""
         self._has_run = False
 
     def select(self, timeout: float | None = None) -> list[tuple[SelectorKey, int]]:
@@ -136,7 +136,7 @@ def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEv
 
 
 async def until_idle() -> bool:
-    """Let the event loop run until it only waits for timers, threads and the terminal; return whether it did run."""
+    """Let the event loop run until it only waits for timers, threads and the terminal; return whether anything ran."""
     loop = asyncio.get_running_loop()
     assert isinstance(loop, IdleLoop)
     return await loop.selector.until_idle()
@@ -157,7 +157,7 @@ async def settle(app: App[Any]) -> None:
 
 @pytest.fixture
 def snap_compare(snap_compare: SnapCompare, monkeypatch: pytest.MonkeyPatch) -> Iterator[SnapCompare]:
-    """Take a snapshot once the screen no longer changes."""
+    """Take a snapshot when the screen no longer changes."""
     monkeypatch.delenv("NO_COLOR", raising=False)
     loop = IdleLoop()
 

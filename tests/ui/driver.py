@@ -34,7 +34,7 @@ NOW = 1_700_000_000.0
 """The time at which pictures are taken; see `even_clock`."""
 _PATIENCE_S = 240.0
 _EQUAL_FRAMES = 3
-"""After this many equal frames, with all messages handled in between, the screen stands still."""
+"""Equal frames, with all messages handled in between, after which the screen counts as unchanged."""
 _FRAME_S = 0.03
 """Pause between two frames; all of them together take longer than the pace of `quick_pace`."""
 FULL = ContextOverflowError(
@@ -43,7 +43,7 @@ FULL = ContextOverflowError(
 )
 BROKEN = AppError("llama.cpp failed.", "Load a smaller pair.")
 REFUSAL = ["Answer", f"┃ {FULL.message}"]
-"""The rows below a prompt that was refused with FULL, before the ways out."""
+"""The rows below a prompt that was refused with FULL, before the fixes."""
 WAYS_OUT = [
     "┃ Start a new conversation (ctrl+n) or edit an earlier prompt (ctrl+up, then enter), or",
     "┃ set a longer context (f4, ctx).",
@@ -57,7 +57,7 @@ class Driver:
         self.pilot = pilot
 
     async def until(self, condition: Callable[[], object]) -> None:
-        """Handle all messages, then wait for a condition; fail when the program hangs."""
+        """Handle all messages, then wait for a condition; fail if the program hangs."""
         end = time.monotonic() + _PATIENCE_S
         await self.pilot.pause()
         while not condition():
@@ -77,7 +77,7 @@ class Driver:
         await self.until(lambda: text in self.text)
 
     async def stands_still(self) -> None:
-        """Wait until nothing on the screen changes any more."""
+        """Wait until the screen no longer changes."""
         shown, equal = None, 0
         end = time.monotonic() + _PATIENCE_S
         while time.monotonic() < end:
@@ -121,14 +121,14 @@ class Chat(Driver):
         self.engine = engine
 
     async def type(self, text: str) -> None:
-        """Type quickly, as a paste into the terminal would."""
+        """Type quickly, like a paste into the terminal."""
         before = self.prompt
         for character in text:
             self.pilot.app.post_message(events.Key("space" if character == " " else character, character))
         await self.until(lambda: self.prompt == before + text)
 
     async def send(self, text: str) -> None:
-        """Type a prompt, press Enter, and wait until the engine was asked."""
+        """Type a prompt, press Enter, and wait for the engine's request."""
         asked = len(self.engine.requests)
         await self.type(text)
         await self.pilot.press("enter")
@@ -161,7 +161,7 @@ class Chat(Driver):
         await self.answer(answer, reason)
 
     async def click(self, word: str) -> None:
-        """Click on a word wherever it first stands on the screen."""
+        """Click on the first occurrence of a word on the screen."""
         y = next(y for y, line in enumerate(self.rows) if re.search(rf"\b{word}\b", line))
         await self.pilot.click(offset=(self.rows[y].index(word), y))
 
@@ -200,7 +200,7 @@ class Chat(Driver):
         await self.until(lambda: isinstance(self.pilot.app.screen, ChatScreen))
 
     async def picker(self) -> ConversationPicker:
-        """Return the list of conversations beside the chat, once it is there."""
+        """Return the list of conversations beside the chat, when it exists."""
         await self.until(lambda: self.screen.view.sidebar.query(ConversationPicker))
         await self.pilot.pause()
         return self.screen.view.sidebar.query_one(ConversationPicker)
@@ -292,7 +292,7 @@ async def is_shown_again(file: Path, before: list[str]) -> None:
 def converse(
     store: Store, *texts: str, roles: Sequence[Role] = (Role.USER, Role.ASSISTANT), reasoning: str = ""
 ) -> int:
-    """Store a conversation of texts whose authors take turns; return its number. The last text has the reasoning."""
+    """Store a conversation of texts with alternating authors; return its number. The last text has the reasoning."""
     number, parent = store.create(), None
     for role, text in zip(cycle(roles), texts, strict=False):
         thought = reasoning if text is texts[-1] else ""

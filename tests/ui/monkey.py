@@ -36,7 +36,7 @@ from tests.ui.fakes import FakeOpener
 from tests.ui.models.fake_pairs import FakePairs
 
 Move = tuple[str, object]
-"""An action and its value: a key, a text, a size, a place of the mouse, or an event of the engine."""
+"""An action and its value: a key, a text, a size, a mouse position, or an event of the engine."""
 
 _TEXTS = (
     "hello",
@@ -73,7 +73,7 @@ _CHARACTERS = {"enter": "\r", "tab": "\t", "escape": "\x1b", "backspace": "\x7f"
 
 
 def random_session(seed: int, length: int) -> Sequence[Move]:
-    """Return moves; the same for the same seed."""
+    """Return moves, equal for equal seeds."""
     random = Random(seed)
     declared = Binding.make_bindings([*every_binding(), *TextArea.BINDINGS, *Input.BINDINGS])
     keys = sorted({key.strip() for binding in declared for key in binding.key.split(",")} - {"ctrl+q", "ctrl+z"})
@@ -93,7 +93,7 @@ def random_session(seed: int, length: int) -> Sequence[Move]:
 
 @dataclass
 class _Asked:
-    """A command that waits for its turn; `number` is None for a load."""
+    """A waiting command; `number` is None for a load."""
 
     number: int | None
     is_job: bool = False
@@ -102,7 +102,7 @@ class _Asked:
 
 
 class MonkeyEngine(FakeEngine):
-    """Execute the commands in order, each when a session lets it go on."""
+    """Executes the commands in order, each when a session lets it continue."""
 
     def __init__(self, emit: Callable[[Event], None]) -> None:
         super().__init__(emit)
@@ -131,7 +131,7 @@ class MonkeyEngine(FakeEngine):
         return self._number
 
     def go_on(self, what: str, text: str = "") -> None:
-        """Let the oldest command go on: `say` a text, or end as `end`, `cut`, `fail` or `die`."""
+        """Continue the oldest command: `say` a text, or end as `end`, `cut`, `fail` or `die`."""
         if what == "notice" or not self.waiting:
             self.emit(Notice("Something is worth a word."))
             return
@@ -186,7 +186,7 @@ class Monkey:
         return chat
 
     async def play(self, moves: Sequence[Move]) -> None:
-        """Play a session; then a user presses escape until the prompt has the focus, and asks something."""
+        """Play a session; then a user presses escape until the prompt has the focus, and sends a prompt."""
         async with self.app.run_test(size=(100, 30)) as self.pilot:
             await self.rest()
             for what, value in moves:

@@ -79,7 +79,7 @@ def chat_picture(
 async def goes_faster(
     chat: Chat, begun: GenerationStats, drafting: DraftingStatus | None = None, **drafts: int
 ) -> GenerationStats:
-    """Emit half seconds of an answer at changing speeds, `drafts` growing each time; return the last counters."""
+    """Emit half seconds of an answer at changing speeds, with growing `drafts`; return the last counters."""
     stats = begun
     for speed in [60, 80, 95, 110, 106, 100, 118, 120]:
         stats = replace(

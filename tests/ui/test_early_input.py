@@ -1,4 +1,4 @@
-"""Input before the first frame, such as keys typed while Tandem starts again, is kept and typed."""
+"""Input before the first frame, such as keys typed during a restart, is kept and typed."""
 
 from textual import events
 from textual.geometry import Size
@@ -19,7 +19,7 @@ async def test_input_before_the_widgets_is_typed_into_the_prompt() -> None:
     ]
 
     def put(message: object) -> None:
-        # The application has begun, and none of its widgets is there.
+        # The application has begun, but none of its widgets exists.
         while isinstance(message, events.Load) and early:
             app.post_message(early.pop(0))
 

@@ -1,4 +1,4 @@
-"""Check the chat for a first-time user, in small windows and without colors."""
+"""The chat for a first-time user, in small windows and without colors."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Check header, readouts and keys around the conversation, also in little room."""
+"""Header, readouts and keys around the conversation, even in small windows."""
 
 import re
 from dataclasses import replace

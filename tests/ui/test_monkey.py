@@ -15,7 +15,7 @@ _FOUND: dict[str, Sequence[Move]] = {
         ("end", ""), ("key", "f6"), ("wait", ""), ("type", "nothing "), ("key", "enter"),
     ],
 }  # fmt: skip
-"""Sessions that went wrong once, made short."""
+"""Shortened sessions that once failed."""
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Resize every screen at random, with all lists filled and an answer running: nothing fails.
+"""Resize every screen at random, with full lists and a running answer: nothing fails.
 
 `pytest tests/ui/test_resizing.py --hypothesis-profile hunt` makes 2,000 resizes instead of 96.
 """

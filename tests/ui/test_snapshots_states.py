@@ -146,7 +146,7 @@ _STATUS = DraftingStatus(Source.MODEL, "the draft model is right 82% of the time
 
 
 async def idle(chat: Chat) -> None:
-    """Nothing was said yet."""
+    """Do nothing."""
 
 
 async def writing(chat: Chat) -> None:

@@ -1,4 +1,4 @@
-"""Colors that can be read in every theme, and style sheets that name existing widgets."""
+"""Legible colors in every theme, and style sheets that name existing widgets."""
 
 import re
 from pathlib import Path

@@ -25,7 +25,7 @@ from tests.worker.fake_process import MODULE, FakeLoader
 
 @asynccontextmanager
 async def hanging_chat(mark: Path) -> AsyncIterator[tuple[ChatScreen, Driver]]:
-    """The chat in the middle of an answer whose fifth call does not return, and its driver."""
+    """Yield the chat during an answer whose fifth call does not return, and its driver."""
 
     def factory(emit: Callable[[Event], None]) -> IsolatedEngine:
         engine = IsolatedEngine([emit], python_command("-m", MODULE))
@@ -81,7 +81,7 @@ chat, _ = fake_app()
 chat.call_later(lambda: chat.set_interval(0.01, lambda: chat._driver.write(1000 * "a")))
 chat.run()
 """
-"""Draws without an end, and tells when the terminal takes no more."""
+"""A program that draws endlessly, and reports when the terminal accepts no more."""
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such terminal")

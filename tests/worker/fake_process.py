@@ -22,15 +22,14 @@ LAST_WORDS = "/home/builder/ggml/ggml-x.cpp:12: GGML_ASSERT(it == that) failed"
 
 @dataclass(frozen=True, slots=True)
 class FakeLoader:
-    """Loads a pair that writes without end.
+    """Loads a pair that writes endlessly.
 
     Attributes:
-        n_ctx: Tokens until it does end.
+        n_ctx: Tokens until it ends.
         dies_at: Number of the target's decode call that ends the process, or "loading"; None never.
-        waits_at: The same for a call that does not return.
-        fails_at: The same for a failure of the target or the load.
-        draft: Whether there is a draft model.
-        mark: A file: the process dies, waits or fails only if it is not there, and makes it first.
+        waits_at: Number of a call that does not return.
+        fails_at: Number of a failing call, or "loading".
+        mark: A file: the process dies, waits or fails only if it does not exist, and creates it first.
     """
 
     n_ctx: int = 512
@@ -82,7 +81,7 @@ def _watch(model: FakeModel, look: Callable[[int], None]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FakeJob:
-    """Report who loaded the pair."""
+    """Reports which loader loaded the pair."""
 
     loads = True
 
@@ -93,7 +92,7 @@ class FakeJob:
 
 @dataclass(frozen=True, slots=True)
 class OptionalJob(FakeJob):
-    """The same, if a pair is loaded."""
+    """Reports it only if a pair is loaded."""
 
     loads = False
 

@@ -87,7 +87,7 @@ class WorkerHarness(Listener):
         self.worker.load(lambda cancel, progress: pair)
 
     def load_when_set(self, pair: LoadedPair) -> threading.Event:
-        """Load a pair once the returned event is set."""
+        """Load a pair when the returned event is set."""
         loads = threading.Event()
 
         def load(cancel: threading.Event, progress: Progress) -> LoadedPair:

@@ -1,4 +1,4 @@
-"""Check that commands and errors cross between two processes unchanged."""
+"""Commands and errors cross between two processes unchanged."""
 
 import pickle
 from pathlib import Path

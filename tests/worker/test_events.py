@@ -1,4 +1,4 @@
-"""The pair is measured while nothing is asked."""
+"""The pair is measured while the engine is idle."""
 
 import threading
 from collections.abc import Generator
@@ -62,7 +62,7 @@ def test_without_automatic_drafting_nothing_is_measured(drafting: Drafting) -> N
 
 
 class Emptying(FakePair):
-    """Measures on empty caches, as the real pair does."""
+    """Measures on empty caches, like the real pair."""
 
     def measure_costs(
         self, cancelled: Cancelled, *, budget_ns: int | None = None, passes: int = 1

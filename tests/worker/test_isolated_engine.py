@@ -1,4 +1,4 @@
-"""Run the engine in a child process: the same events, however the process dies."""
+"""The engine in a child process: the same events, however the process dies."""
 
 import os
 import queue
@@ -120,7 +120,7 @@ class TestDeath:
         heard = [event for _ in range(2) for event in harness.until(Failed)]
 
         assert [failed(event).request for event in heard if isinstance(event, Failed)] == [second, third]
-        # The first crash loaded the pair again: the message of the second one comes without that.
+        # The first crash loaded the pair again: the second message does not say so.
         assert heard.count(Notice("The models had to be loaded again.")) == 1
 
     def test_a_crash_while_idle_loads_the_pair_again(self, harness: Harness) -> None:
@@ -221,7 +221,7 @@ class TestEnd:
 class TestReload:
     def test_a_load_that_fails_the_second_time_fails_the_answer(self, harness: Harness, tmp_path: Path) -> None:
         mark = tmp_path / "mark"
-        # The first load makes the mark; the second one, in the next process, finds it.
+        # The first load creates the mark; the second, in the next process, finds it.
         harness.engine.load(FakeLoader(fails_at="loading", mark=str(mark)))
         harness.until(Loaded)
         end(harness)
@@ -230,7 +230,7 @@ class TestReload:
 
         assert isinstance(error.error, ModelLoadError)
         assert (error.request, error.error.message) == (number, "It is gone.")
-        # It is told once, and the next answer tries again.
+        # It is reported once, and the next answer tries again.
         mark.unlink()
         number = harness.engine.answer(question())
         assert finished(harness.until(Finished, Failed)[-1]).request == number

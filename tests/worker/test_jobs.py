@@ -69,7 +69,7 @@ LINE_END = 10
 
 
 def ended(max_predict_ms: int | None) -> Finished:
-    """Return the end of an answer of ten short lines; each look at the clock takes a millisecond."""
+    """Return the end of an answer of ten short lines; each clock reading takes a millisecond."""
     pair = FakePair(FakeModel(script([1, 2, LINE_END] * 10, 3), n_ctx=256))
     pair.model.piece = lambda token: b"\n" if token == LINE_END else bytes([96 + token]) if token else b""  # type: ignore[method-assign]
     clock = count(step=1_000_000)

@@ -1,4 +1,4 @@
-"""Check which pair flags name, and the error for missing files."""
+"""Which pair flags name, and the error for missing files."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -96,7 +96,7 @@ def test_without_a_default_and_the_demo_models_of_this_machine_are_named(
 
 
 def newer(folder: Path, monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
-    """Another release of Tandem, or the user, makes a pair of another file."""
+    """Simulate another release of Tandem, or a user, that makes a pair of another file."""
     file.parent.mkdir(exist_ok=True)
     file.write_text('[pairs.chat]\ntarget = { repo = "a/new", file = "new.gguf" }\n')
     monkeypatch.setattr("app.worker.known_pairs.shipped_file", lambda: folder / "shipped.toml")

@@ -1,4 +1,4 @@
-"""Check that chat, doctor and the list of pairs plan the same placement."""
+"""Chat, doctor and the list of pairs plan the same placement."""
 
 from dataclasses import replace
 from pathlib import Path

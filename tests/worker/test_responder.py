@@ -29,7 +29,7 @@ _PATIENCE_S = 240
 
 
 class Gate:
-    """Native calls wait here until a move lets them go."""
+    """A gate at which native calls wait until a move opens it."""
 
     def __init__(self) -> None:
         self.permits = threading.Semaphore(0)
@@ -43,7 +43,7 @@ class Gate:
 
 
 class GatedModel(FakeModel):
-    """Decodes when it is let."""
+    """A model that decodes when the gate opens."""
 
     def __init__(self, gate: Gate) -> None:
         super().__init__(mixing(1), n_ctx=64)
@@ -56,7 +56,7 @@ class GatedModel(FakeModel):
 
 @dataclass(frozen=True)
 class GatedJob:
-    """Run until stopped, a few times at most."""
+    """Runs until stopped, a few times at most."""
 
     gate: Gate
     loads = True
@@ -158,7 +158,7 @@ SAID_AGAIN = [9, 10, 11, 12, 13, 14, 15, 16]
 
 
 class Failing(FakeModel):
-    """A draft model that fails once and for all."""
+    """A draft model that fails permanently."""
 
     fails_from = FAILS_AT
     fails_for_ns = 0
@@ -171,7 +171,7 @@ class Failing(FakeModel):
 
 
 class Ticking:
-    """Every look at the clock takes a microsecond."""
+    """A clock of which every reading takes a microsecond."""
 
     now = 0
 

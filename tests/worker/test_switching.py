@@ -1,4 +1,4 @@
-"""Drafting turned off and on in the middle of an answer: from the next round on, and the text stays the same."""
+"""Drafting turned off and on during an answer: from the next step, and the text stays the same."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -47,7 +47,7 @@ def finished(seen: list[Event]) -> Finished:
 
 
 def drafted(seen: list[Event]) -> list[int]:
-    """Drafted tokens so far, after each step."""
+    """Return the drafted tokens so far, after each step."""
     return [step.stats.draft_n for step in steps(seen)]
 
 
@@ -94,7 +94,7 @@ def test_off_in_the_middle_drafts_nothing_more(drafting: Drafting) -> None:
 @pytest.mark.parametrize("drafting", [FIXED, AutoDraft()])
 def test_on_in_the_middle_reads_the_text_so_far_and_drafts(drafting: Drafting) -> None:
     riders = pair()
-    # A pair that was never measured would be measured before an answer, not in its middle.
+    # An unmeasured pair would be measured before an answer, not during it.
     list(riders.measure_costs(lambda: False))
     seen: list[Event] = []
     for event in answer(riders, 1, request(drafting), Controls(drafts=lambda: len(steps(seen)) >= 4), ticking()):
@@ -135,7 +135,7 @@ def test_what_is_gained_is_reported_with_the_drafts_reading_of_the_prompt(drafti
 
 
 class Slow(NgramIndex):
-    """An index that takes a second for every thousand tokens of a text that it has not seen yet."""
+    """An index that takes a second for every thousand new tokens of a text."""
 
     spent = 0
 
@@ -159,7 +159,7 @@ def test_indexing_the_conversation_is_the_answers_time_and_no_rounds() -> None:
     before = riders.memory.costs.target_ns(1, 0) if riders.memory is not None else 0
     first = indexing(riders, PROMPT * 20, 9)
 
-    # 100 tokens of the prompt, and the first that was written.
+    # 100 tokens of the prompt, and the first written token
     assert 101_000_000 < first.stats.predicted_ns < 102_000_000
     assert first.stats.draft_prompt_ns == 0
     assert riders.memory is not None

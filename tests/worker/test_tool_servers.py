@@ -1,4 +1,4 @@
-"""Servers of tools: what they report, with good servers of the official SDK and with bad ones."""
+"""Servers of tools: their reports, with good servers of the official SDK and with bad servers."""
 
 import os
 import queue
@@ -19,7 +19,7 @@ from tests import mcp_server
 from tests.http_recorder import Recorder, self_signed
 
 SHORT_S = 0.2
-"""Deadline of what never comes."""
+"""Deadline of what never happens."""
 LONG_S = 60.0
 
 
@@ -171,7 +171,7 @@ def test_an_answer_that_is_not_mcp(
 
         assert error is not None
         assert error.sentences.startswith(f"The MCP server web at {url} {why}")
-        # The SDK asks for the newest protocol, then for an older one.
+        # The SDK requests the newest protocol, then an older one.
         assert len(recorder.requests) == 2 * n_tries
 
 
@@ -284,7 +284,7 @@ def test_a_server_that_blocks_ends_with_the_processes_that_it_started(tmp_path: 
     with subprocess.Popen(guarded, stdin=subprocess.PIPE, start_new_session=True) as process, mark.open() as alive:
         assert alive.readline() == "ready\n"
         assert process.stdin is not None
-        # As when Tandem is killed.
+        # As when Tandem is killed
         process.stdin.close()
 
         # Both processes have the other end open while they run.

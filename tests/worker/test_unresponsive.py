@@ -1,4 +1,4 @@
-"""A child that does not react to a stop, or sends nothing any more: it is killed, and the next command works."""
+"""A child that does not react to a stop, or goes silent: it is killed, and the next command works."""
 
 import time
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from tests.worker.harness import ENDLESS, Harness, failed, finished, question
 
 @pytest.fixture
 def impatient() -> Iterator[Harness]:
-    """An engine that gives its child a moment."""
+    """Return an engine that gives its child only a moment."""
     made = Harness(servers=["a:5"], stop_s=0.05)
     yield made
     made.engine.close(5)

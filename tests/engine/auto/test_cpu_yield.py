@@ -48,7 +48,7 @@ def update_often(machine: Machine, chosen: CpuYield, n: int, others: float) -> i
     ("n_cpus", "others", "left"),
     [
         (8, 0.3, 8),
-        # A program that could use a whole CPU gets half of one, or two thirds, while the threads use all of them.
+        # A program that could use a whole CPU gets half of it, or two thirds, while the threads use all CPUs.
         (8, 0.5, 7),
         (8, 0.67, 7),
         (8, 1.0, 7),
@@ -142,7 +142,7 @@ def test_cpu_seconds_of_other_programs_are_readable() -> None:
     ("is_contended", "cpu", "worked"),
     [
         (False, 40, 100),
-        # Two threads that computed for 20 of 100 each.
+        # Two threads that each computed for 20 of 100.
         (True, 40, 20),
         # Other threads of this process use CPU time too, so the wall time is the limit.
         (True, 300, 100),

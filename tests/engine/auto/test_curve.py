@@ -28,7 +28,7 @@ def test_cached_tokens_add_to_the_cost_of_every_batch() -> None:
 
 
 class TestContext:
-    """The cost of a cached token is learned from usual batches."""
+    """Learning the cost of a cached token from usual batches."""
 
     def true_ns(self, size: int, n_past: int) -> float:
         per_token = {1: 6e3, 4: 24e3, 8: 48e3, 62: 200e3}
@@ -122,7 +122,7 @@ def test_steepness_does_not_apply_to_a_batch_cheaper_than_a_single_token() -> No
 
 
 def test_costs_stay_stable_over_thousands_of_noisy_steps() -> None:
-    # Further tokens cost almost nothing, or two cost less than one, so that noise could change the steepness.
+    # Further tokens cost almost nothing, or two cost less than one, so noise could change the steepness.
     for true_ms in ({1: 10.0, 2: 10.05, 4: 10.1, 8: 10.2, 64: 14.0}, {1: 20.0, 2: 15.0, 4: 60.0, 8: 80.0}):
         random, costs = Random(1), CostModel(CostProfile({size: ms * 1e6 for size, ms in true_ms.items()}))
         for n in range(5000):
@@ -157,14 +157,14 @@ def test_a_batch_that_cannot_be_rolled_back_has_infinite_cost() -> None:
 
     assert costs.target_ns(8, 0) == pytest.approx(10e6)
     assert costs.target_ns(9, 0) == math.inf
-    # Seven drafted tokens at most: 0.97 + 0.97**2 + ... and the target's own.
+    # At most seven drafted tokens: 0.97 + 0.97**2 + ... and the target's own token.
     assert ceiling(costs, 0, 62, 0.0) == pytest.approx(sum(0.97**n for n in range(8)))
     costs.observe_target(8, 0, 11e6)
     assert CostModel(costs.snapshot()).target_ns(9, 0) == math.inf
 
 
 class TestReading:
-    """The cost of a prompt token in the draft model."""
+    """Learning the cost of a prompt token in the draft model."""
 
     @pytest.mark.parametrize(
         ("before", "readings", "least", "most"),

@@ -1,4 +1,4 @@
-"""How long a draft is: its value, the trial of the draft model, and the limit of losses."""
+"""The length of a draft: its value, the trial of the draft model, and the limit of losses."""
 
 import math
 

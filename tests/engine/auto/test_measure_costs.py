@@ -91,7 +91,7 @@ SLOW = {1: 2000, 2: 2200, 4: 2600, 8: 3600, 16: 5600, 32: 9600, 64: 18_000}
 """A target of two seconds a token, in milliseconds; its draft model takes 20."""
 STEEP = {1: 100, 2: 190, 3: 260, 4: 320, 5: 380, 6: 450, 7: 520, 8: 740, 9: 790, 12: 850, 16: 900, 17: 950, 24: 1400}
 EXPENSIVE = {1: 340, 2: 640, 3: 900, 4: 1120, 6: 1560, 8: 2470, 16: 2880, 32: 4250, 63: 6000}
-"""A 4-bit target of 1.5B on two cores, in tenths of a millisecond: one token takes 34 ms."""
+"""A 4-bit target of 1.5B on two cores, in tenths of a millisecond: a token takes 34 ms."""
 FLAT = {n: 400 + 10 * (n - 1) for n in range(1, 65)}
 
 
@@ -219,7 +219,7 @@ class TestDisturbances:
         assert measure(TimedModel({}, batches(1, 2)), budget_ns=9_000).batch_ns.keys() == {*QUICK_ORDER}
 
     def test_costs_are_relative_to_single_tokens_of_the_same_moment(self) -> None:
-        # Every batch is slower than the one before.
+        # Every batch is slower than the previous one.
         costs = {n: 1000 * n for n in QUICK_ORDER}
         profile = measure(TimedModel(costs, lambda model, ns: 0.02 * ns * len(model.batches)))
 
@@ -246,7 +246,7 @@ class TestDisturbances:
         costs = {n: 150 + 10 * (n - 1) for n in range(1, 65)}
         profile = measure(TimedModel(costs, disturb), budget_ns=4000)
         shares = {n: profile.batch_ns[n] / profile.batch_ns[1] / (1 + (n - 1) / 15) for n in profile.batch_ns}
-        # A size measured just when the load begins or ends is relative to the other speed.
+        # A size measured when the load begins or ends is relative to the other speed.
         assert sum(abs(share - 1) > 0.2 for share in shares.values()) <= 2, shares
 
     def test_the_first_long_batch_of_a_draft_model_does_not_count(self) -> None:

@@ -34,7 +34,7 @@ LINE = Curve("line", {1: 10.0, 65: 74.0}, draft=1.0)
 
 @cache
 def auto_costs(name: str, order: int = 0) -> dict[str, float]:
-    """Return the cost of every answer; the statistics start fresh and are kept from answer to answer."""
+    """Return the cost of every answer; the statistics start fresh and continue from answer to answer."""
     make = automatic(measured(curves()[name]))
     ordered = [*traces()[order:], *traces()[:order]]
     return {trace.name: replay(trace, curves()[name], make).cost for trace in ordered}
@@ -42,7 +42,7 @@ def auto_costs(name: str, order: int = 0) -> dict[str, float]:
 
 @cache
 def fixed_costs(name: str) -> dict[str, float]:
-    """Return the cost of every answer with the best fixed setting for it."""
+    """Return the cost of every answer with its best fixed setting."""
     return {trace.name: best_fixed([trace], curves()[name])[1] for trace in traces()}
 
 
@@ -51,7 +51,7 @@ class TestReplay:
         ("curve", "n_max", "steps", "cost", "lowest"),
         [
             pytest.param(LINE, 0, [(0, 0)] * 4, 40.0, 3 * 1.0 + 13.0, id="each token costs a single token"),
-            # Two drafted tokens are accepted (2 + 12), then the last token comes alone (10).
+            # Two drafted tokens are accepted (2 + 12), then the last token is single (10).
             pytest.param(LINE, 2, [(2, 2), (0, 0)], 24.0, 3 * 1.0 + 13.0, id="two drafted tokens"),
             # The last accepted token is evaluated with the next draft.
             pytest.param(
@@ -104,7 +104,7 @@ class TestGainingMachines:
 
 def test_a_draft_model_that_recovers_is_noticed_from_drafts_that_are_not_submitted() -> None:
     curve, trace = curves()["deepseek_v3"], next(trace for trace in other_traces() if trace.name == "edit 1")
-    # Two drafts fail at first, which costs more than a dozen steps gain; then 100 tokens are predicted.
+    # Two drafts fail first, which costs more than a dozen steps gain; then 100 tokens are predicted.
     played = replay(trace, curve, automatic(measured(curve), ngram=False))
 
     assert [result.n_accepted < len(result.draft) for result in played.steps[:2]] == [True, True]
@@ -232,7 +232,7 @@ class TestExpensiveReading:
 
 
 class TestDocuments:
-    """Several short answers about one long document; none alone is worth reading it."""
+    """Several short answers about a long document; none alone justifies reading it."""
 
     CURVE = Curve("gpu", {1: 100.0, 2: 103.0, 4: 109.0, 8: 121.0, 16: 180.0, 32: 200.0}, draft=10.0, reading=2.0)
     DOCUMENT = tuple(range(10_000, 13_000))
@@ -340,7 +340,7 @@ def test_wrong_n_grams_cost_a_short_answer_at_most_two_percent() -> None:
 
 
 class TestFirstAnswers:
-    """The first answer of a pair that was never measured, 96 tokens long, with costs learned from itself."""
+    """The first answer of an unmeasured pair, 96 tokens long, with costs learned during it."""
 
     def ratio(self, trace: Trace, curve: Curve, draft_share: float) -> float:
         """Return the cost with no draft over that of a first answer, without the end of its prompt."""

@@ -41,7 +41,7 @@ def begun(strategy: AutomaticDrafting, prompt: Sequence[int] = PROMPT) -> Automa
 
 
 def run_step(strategy: AutomaticDrafting, text: list[int], *, accepted: bool) -> None:
-    """Run a step in which the target accepts the whole draft or none of it."""
+    """Run a step in which the target accepts the whole draft or nothing."""
     draft = strategy.propose(text, ROOM)
     tokens = (*draft.tokens, 5000 + len(text)) if accepted else (5000 + len(text),)
     strategy.observe(StepResult(len(text) - 1, draft, tokens, len(tokens) - 1, 1000, 10 * n_model(draft)))

@@ -1,4 +1,4 @@
-"""Read an answer with calls in pieces, and write calls as a format does."""
+"""Read an answer with calls in pieces, and write calls in a format."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ class Reading:
 def read(
     text: str, tools: Sequence[Mapping[str, Any]], size: int = 1, *, cut: bool = False, reasoning: bool = False
 ) -> Reading:
-    """Return what is found in an answer that arrives in pieces of a size."""
+    """Return the result of an answer that arrives in pieces of a size."""
     reader, found = CallReader(tools), Reading()
     for at in range(0, len(text), size):
         found.add(reader.push(text[at : at + size], reasoning=reasoning))
@@ -57,13 +57,11 @@ def tool(name: str, properties: Mapping[str, Any], **more: Any) -> dict[str, Any
 def written(
     form: CallFormat, calls: Sequence[tuple[str, Mapping[str, Any]]], *, escapes: bool = False, marks: bool = False
 ) -> str:
-    """Return calls as the row of a format says.
+    """Return calls in a format.
 
     Args:
-        form: The format.
-        calls: Names and arguments.
         escapes: Whether Python's strings are escaped.
-        marks: Whether tagged strings stand in quotation marks, if the format has any.
+        marks: Whether tagged strings have quotation marks, if the format has any.
     """
     texts = []
     for number, (name, arguments) in enumerate(calls):

@@ -71,7 +71,7 @@ def test_a_template_has_the_format_of_its_family(name: str) -> None:
 
 
 def called(name: str, calls: Sequence[tuple[str, Any]]) -> list[dict[str, Any]]:
-    """Return a question and a turn with calls, as a template takes them."""
+    """Return a question and a turn with calls, in the form for templates."""
     as_text = name.startswith("meetkai-functionary-medium-v3.2")
     shown = ((called, json.dumps(one) if as_text else one) for called, one in calls)
     written = [
@@ -82,7 +82,7 @@ def called(name: str, calls: Sequence[tuple[str, Any]]) -> list[dict[str, Any]]:
 
 
 SINGLE = ("meta-llama", "openai-gpt-oss", "GigaChat", "muse")
-"""Templates that write one call in a turn, or each in a message of its own."""
+"""Templates that write one call per turn, or each call in its own message."""
 # firefunction reads the tools as a text.
 SHOWN: dict[str, Any] = {"functions": "", "datetime": "", "safe": ""}
 

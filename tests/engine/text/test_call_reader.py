@@ -1,4 +1,4 @@
-"""Check that calls are found in every format while they are written, and that all other text stays text."""
+"""Calls are found in every format while they are written, and all other text stays text."""
 
 import json
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ TAGGED = [form for form in FORMATS if form.argument is not None and form.argumen
 
 
 def both(text: str, **how: Any) -> Reading:
-    """Return what is found in a text, which is the same letter by letter and at once."""
+    """Return the result of a text, which is the same letter by letter and at once."""
     found = read(text, TOOLS, 1, **how)
     assert found == read(text, TOOLS, 1 << 20, **how)
     return found
@@ -345,7 +345,7 @@ CORRECTED = {
     '{"a": "one\ntwo\t"}': {"a": "one\ntwo\t"},
     '{"a": "x"': {"a": "x"},
 }
-"""Arguments that are almost JSON, and what they mean."""
+"""Arguments that are almost JSON, and their meaning."""
 
 
 @pytest.mark.parametrize("arguments", CORRECTED)
@@ -420,7 +420,7 @@ SAMPLES: dict[str, Calls] = {
     "A5_json_answer": [],
     "A5_prose_about_marks": [],
 }
-"""Samples of public reports, with the calls in each."""
+"""Samples from public reports, with the calls in each."""
 
 
 @pytest.mark.parametrize("name", SAMPLES)

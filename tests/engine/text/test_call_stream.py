@@ -1,4 +1,4 @@
-"""Check that calls, thoughts and answers come out of the tokens of families that mark everything with tokens."""
+"""Calls, thoughts and answers in the tokens of families that mark everything with tokens."""
 
 import re
 from dataclasses import replace
@@ -25,7 +25,7 @@ _TOKEN = re.compile(r"(<\|[^<>]*\|?>|<[a-z_]+\|>)")
 
 
 def read(markup: ReasoningMarkup, text: str) -> Reading:
-    """Return what is found in an answer in which all marks with bars are control tokens."""
+    """Return the result of an answer in which all marks with bars are control tokens."""
     parts = _TOKEN.split(text)
     ids = {mark: 1000 + n for n, mark in enumerate(dict.fromkeys(parts[1::2]))}
     stream = TextStream(markup=replace(markup, calls=TRIGGERS).with_tokens(ids))

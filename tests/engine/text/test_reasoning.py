@@ -106,7 +106,7 @@ XML = "Send <response>yes</response>"
             "Hm.",
             "Hi",
         ),
-        # Without the end of the reasoning.
+        # The end of the reasoning is missing.
         (COHERE, COMMAND, ("<|START_THINKING|>", "Hm.", "<|START_RESPONSE|>", "Hi"), "Hm.", "Hi"),
         (SPELLED, HUNYUAN, ("<think>\nHm.\n</think>\n<answer>\nHi\n</answer>",), "Hm.\n", "Hi\n"),
         (SPELLED, HUNYUAN, ("<think>\n\n</think>\n<answer>\nHi\n</answer>",), "", "Hi\n"),

@@ -47,7 +47,7 @@ class TestCharacters:
     @given(st.binary() | st.text().map(lambda text: text.encode("utf-8", "ignore")), st.integers(1, 5))
     def test_text_does_not_depend_on_token_borders(self, data: bytes, size: int) -> None:
         pieces = [data[i : i + size] for i in range(0, len(data), size)]
-        # Texts with reasoning marks are tested elsewhere.
+        # Other tests cover texts with reasoning marks.
         expected = data.decode(errors="replace")
 
         assert text(shown(TextStream(), *pieces)) == expected or "think>" in expected
@@ -83,7 +83,7 @@ class TestStops:
     ) -> None:
         pieces = [source[i : i + size] for i in range(0, len(source), size)]
         ends = {i + len(s): i for s in stops for i in range(len(source)) if source.startswith(s, i)}
-        # Each piece is searched when it arrives, so the stop string that is complete first wins.
+        # Each piece is searched when it arrives, so the first complete stop string wins.
         streamed = text(shown(TextStream(stops), *pieces))
 
         if ends:

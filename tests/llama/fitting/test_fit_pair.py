@@ -1,4 +1,4 @@
-"""A pair weighed against memory: the smaller pair that is offered, the source of the figures, the longest context."""
+"""A pair compared with the memory: the smaller offered pair, the source of the figures, the longest context."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Check how memory for models is counted and shown."""
+"""How memory for models is counted and shown."""
 
 import subprocess
 import sys
@@ -21,7 +21,7 @@ BUILD = BuildInfo("0.3.36", "1", "", "", ("CPU",), True, (), "")
 
 
 class Here:
-    """A machine and the devices that llama.cpp lists there."""
+    """A machine and its devices in llama.cpp."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.available = 20 * GB
@@ -120,7 +120,7 @@ def test_a_pair_holds_what_was_counted_of_cards_and_of_main_memory_what_is_this_
 
 
 def test_memory_that_no_file_stands_behind_is_counted() -> None:
-    # In a new process: here, the memory could be some that an earlier test has left.
+    # In a new process: memory of this process could come from an earlier test.
     code = (
         "from app.llama.fitting.machine_room import own_bytes; before = own_bytes()\n"
         "taken = bytearray(b'1' * 50_000_000); print(own_bytes() - before)"

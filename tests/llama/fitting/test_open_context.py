@@ -1,4 +1,4 @@
-"""The context where the settings leave its length open: as long as memory easily allows."""
+"""The context if the settings leave its length open: as long as memory easily allows."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +27,7 @@ def rooms(card: float, ram: float = 64) -> Rooms:
 def opened(
     monkeypatch: pytest.MonkeyPatch, where: Rooms, facts: ModelFacts = FACTS, **asked: Any
 ) -> tuple[Fitting, Fitting]:
-    """Return how a pair is placed with the default context, and with an open one."""
+    """Return the placement with the default context, and with an open context."""
 
     monkeypatch.setattr(machine_room, "read_facts", lambda _: facts)
     monkeypatch.setattr(machine_room, "with_tensors", lambda need, *_, **__: need)
@@ -88,7 +88,7 @@ def test_a_command_may_prefer_a_longer_context_that_costs_more(monkeypatch: pyte
 
 
 def test_layers_never_move_for_a_longer_context(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two GPUs: the default context fits the fastest one, a longer one would need both."""
+    """Two GPUs: the default context fits the fastest, a longer context would need both."""
     two = (Device("CUDA0", "gpu", "CUDA", 6 * GB), Device("CUDA1", "gpu", "CUDA", 50 * GB), rooms(1)[-1])
     before, after = opened(monkeypatch, two, preferred_ctx=65_536)
 

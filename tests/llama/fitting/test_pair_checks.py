@@ -1,4 +1,4 @@
-"""Check what `tandem doctor` lists about a pair: its place and memory, and each cause of a slow pair."""
+"""`tandem doctor` about a pair: its placement and memory, and each cause of a slow pair."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -149,7 +149,7 @@ def test_a_draft_that_is_too_big() -> None:
 
     assert cause.label == "draft size"
     assert "0.60× the time of a token without draft" in cause.text
-    # At 0.8 accepted and a draft of a tenth the best length is 5: 3.69 tokens for 1.7 plain steps; here it is 1.
+    # At acceptance 0.8 with a draft cost of a tenth, the best length is 5: 3.69 tokens for 1.7 steps; here it is 1.
     assert cause.slowdown == pytest.approx((3.689 / 1.7) / (1.8 / 1.64), rel=0.01)
     hint = only(replace(costing(draft_ns=6e6), source="my models/big.gguf")).hint
     assert in_flags(hint[1]) == f"  {command(['tandem', 'pairs', 'find', 'my models/big.gguf'])}"

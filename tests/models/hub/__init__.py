@@ -1,1 +1,1 @@
-"""A model hub on the loopback interface, for every test that asks a hub for something."""
+"""A model hub on the loopback interface for tests."""

@@ -1,4 +1,4 @@
-"""Points `huggingface_hub` in this process at the loopback hub: it reads its environment once, when it is imported."""
+"""Point `huggingface_hub` in this process at the loopback hub: it reads its environment once, at its import."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ OTHER_VARIABLES = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HUGGINGFACE_HUB_CA
 
 
 def point_at(endpoint: str, home: Path, patch: pytest.MonkeyPatch) -> None:
-    """Make the client ask this hub, keep everything below `home`, and know no token and no proxy.
+    """Make the client use this hub, store everything below `home`, and know no token and no proxy.
 
     The environment is for programs that a test starts, the patches are for this process. Xet is off: the loopback hub
     has no chunk storage.
@@ -47,5 +47,5 @@ def point_at(endpoint: str, home: Path, patch: pytest.MonkeyPatch) -> None:
     }
     for name, constant in known.items():
         patch.setattr(constants, name, constant)
-    # The functions of the package are methods of this one object.
+    # The functions of the package are methods of this object.
     patch.setattr(hf_api.api, "endpoint", endpoint)

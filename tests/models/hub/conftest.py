@@ -1,4 +1,4 @@
-"""A running hub for every test that wants one, with the client pointed at it."""
+"""A running hub for tests, with the client pointed at it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +15,7 @@ from tests.models.hub.pairs_setting import DEMO, HUGE, MINE, TARGET_SIZE, WAIT_S
 
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackHub]:
-    """A running hub; `huggingface_hub` asks it, without a token, and keeps its cache in `tmp_path`."""
+    """A running hub; `huggingface_hub` uses it without a token, with its cache in `tmp_path`."""
     with LoopbackHub() as running:
         point_at(running.endpoint, tmp_path / "hf", monkeypatch)
         yield running
@@ -26,7 +26,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackHub
 
 @pytest.fixture
 def setting(hub: LoopbackHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Setting]:
-    """Three pairs, one of which the hub has, and nothing looked at yet."""
+    """Three pairs, one of them on the hub, before any refresh."""
     target = tiny(tmp_path / "made", "target.gguf", general__name="Big")
     draft = tiny(tmp_path / "made", "draft.gguf", general__name="Small")
     hub.add(TARGET, {"big-Q4_K_M.gguf": target.ljust(TARGET_SIZE, b"\0")}, license="mit")
@@ -40,7 +40,7 @@ def setting(hub: LoopbackHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Settings and data of this test alone, on a machine whose memory has a known speed."""
+    """Settings and data of this test only, on a machine with a known memory bandwidth."""
     for name in ("app.worker.known_pairs.pairs_file", "app.core.paths.pairs_file"):
         monkeypatch.setattr(name, lambda: tmp_path / "data" / "pairs.toml")
     monkeypatch.setattr("app.worker.known_pairs.config_dir", lambda: tmp_path / "config")

@@ -22,8 +22,7 @@ class Answer:
     """An answer.
 
     Attributes:
-        body: The whole content, or the range of it that was asked for.
-        content: The whole content.
+        body: The whole content, or the requested range.
         start: Offset of the body in the content.
     """
 
@@ -49,7 +48,7 @@ class Answer:
 
 @dataclass
 class Fault:
-    """The base: it may alter the answer, and may deliver it in its own way."""
+    """The base class: it may change the answer or its delivery."""
 
     alter: Callable[[Exchange, Answer], Answer] = field(default=lambda request, answer: answer, kw_only=True)
 
@@ -59,12 +58,12 @@ class Fault:
         await exchange.finish(answer)
 
     def release(self) -> None:
-        """Let every exchange go on that this fault holds back."""
+        """Continue every exchange that this fault holds back."""
 
 
 @dataclass
 class Cut(Fault):
-    """Close the connection after this many bytes of the body; with `reset` at once, losing what is on its way.
+    """Closes the connection after this many bytes of the body; with `reset` immediately, losing bytes in transit.
 
     With None there is no answer at all.
     """
@@ -81,7 +80,7 @@ class Cut(Fault):
 
 @dataclass
 class Stall(Fault):
-    """Send this many bytes of the body (None: not even the status line) and hold the rest until `release`."""
+    """Sends this many bytes of the body (None: not even the status line) and holds the rest until `release`."""
 
     after: int | None = None
     reached: threading.Event = field(default_factory=threading.Event)
@@ -118,7 +117,7 @@ def rate_limited(seconds: int) -> Fault:
 
 
 def redirect_loop() -> Fault:
-    """Return a redirect to the address that was asked; give it `times=None`."""
+    """Return a redirect to the requested address; give it `times=None`."""
     return Fault(alter=lambda request, _: Answer.text(302, "Found", Location=request.raw_path))
 
 
@@ -128,7 +127,7 @@ def captive_portal() -> Fault:
 
 
 def ignore_range() -> Fault:
-    """Return the whole file with status 200 in place of a range."""
+    """Return the whole file with status 200 instead of a range."""
 
     def alter(_: Exchange, answer: Answer) -> Answer:
         headers = {name: value for name, value in answer.headers.items() if name != "Content-Range"}
@@ -138,7 +137,7 @@ def ignore_range() -> Fault:
 
 
 def wrong_length(by: int) -> Fault:
-    """Return a Content-Length that is off by this many bytes; the body is sent as it is, and the connection ends."""
+    """Return a Content-Length that is wrong by this many bytes; the body is unchanged, and the connection ends."""
 
     def alter(_: Exchange, answer: Answer) -> Answer:
         return replace(answer, headers=answer.headers | {"Content-Length": str(len(answer.body) + by)})
@@ -147,7 +146,7 @@ def wrong_length(by: int) -> Fault:
 
 
 def corrupt(at: int) -> Fault:
-    """Return other bits in the byte at this offset of the file."""
+    """Flip bits in the byte at this offset of the file."""
 
     def alter(_: Exchange, answer: Answer) -> Answer:
         body = bytearray(answer.body)
@@ -159,12 +158,12 @@ def corrupt(at: int) -> Fault:
 
 
 def bad_json(text: str) -> Fault:
-    """Return text in the place of JSON."""
+    """Return text instead of JSON."""
     return Fault(alter=lambda _, answer: replace(answer, body=text.encode()))
 
 
 def edit_json(edit: Callable[[Any], Any]) -> Fault:
-    """Return other JSON than the true one: `edit_json(lambda data: {"unexpected": data})`."""
+    """Change the true JSON: `edit_json(lambda data: {"unexpected": data})`."""
     return Fault(alter=lambda _, answer: replace(answer, body=json.dumps(edit(json.loads(answer.body))).encode()))
 
 
@@ -172,7 +171,7 @@ F = TypeVar("F", bound=Fault)
 
 
 class Faults:
-    """The script: the first fault that fits a request is applied, and used up after its times."""
+    """The script: the first matching fault is applied, a limited number of times."""
 
     def __init__(self) -> None:
         self._rules: list[tuple[Fault, Callable[[Exchange], bool], Iterator[object]]] = []
@@ -192,7 +191,7 @@ class Faults:
         Args:
             path: See `Exchange.is_for`, which also has `method` and `origin`.
             times: For how many requests; None for all.
-            when: A condition on top.
+            when: An additional condition.
         """
         uses = repeat(None) if times is None else repeat(None, times)
         self._rules.append((fault, lambda one: one.is_for(path, method, origin) and when(one), uses))

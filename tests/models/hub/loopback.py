@@ -1,4 +1,4 @@
-"""A stand-in for huggingface.co and its CDN: one ASGI application under uvicorn, on two loopback ports.
+"""A stand-in for huggingface.co and its CDN: an ASGI application under uvicorn, on two loopback ports.
 
 Its answers follow recordings of the real hub. A file is a redirect from the hub to the CDN.
 """
@@ -32,7 +32,7 @@ _RANGE = re.compile(r"bytes=(?P<first>\d+)-(?P<last>\d*)")
 _WARNING = "unauthenticated; Warning: You are sending unauthenticated requests to the HF Hub."
 _PIECE_BYTES = 1 << 20
 _WAIT_S = 240.0
-"""How long a test may wait for an answer; only a broken test waits that long."""
+"""Time limit for an answer; only a broken test waits this long."""
 
 
 @dataclass
@@ -57,8 +57,8 @@ class HubRepo:
 
     Attributes:
         gated: False, "auto" or "manual": the files need the consent of their owner. The listing stays public.
-        granted: Tokens that may have the files of a gated repository.
-        gguf: What the hub says about the GGUF header; made up where None.
+        granted: Tokens with access to the files of a gated repository.
+        gguf: The hub's facts from the GGUF header; invented for None.
         commits: Every commit with its files; the last one is main.
     """
 
@@ -80,7 +80,7 @@ class HubRepo:
         return self.gguf or {"total": max(sizes, default=0), "architecture": "llama", "context_length": 2048}
 
     def change(self, files: Mapping[str, bytes]) -> None:
-        """Commit these files to main; the others stay as they were."""
+        """Commit these files to main; other files stay."""
         held = dict(self.files) if self.commits else {}
         held |= {path: HubFile(path, content) for path, content in files.items()}
         self.commits[hashlib.sha1(f"{self.name}#{len(self.commits)}".encode()).hexdigest()] = held
@@ -155,7 +155,7 @@ class Exchange:
         await self._send({"type": "http.response.start", "status": answer.status, "headers": pairs})
 
     async def send(self, answer: Answer, skip: int = 0, count: int | None = None) -> None:
-        """Send `count` bytes of the body (the rest where None) after the first `skip`."""
+        """Send `count` bytes of the body (the rest for None) after the first `skip`."""
         part = answer.body[skip : None if count is None else skip + count] if self.method != "HEAD" else b""
         for at in range(0, len(part), _PIECE_BYTES):
             if self._transport.is_closing():
@@ -171,7 +171,7 @@ class Exchange:
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def hang_up(self, *, reset: bool = False) -> None:
-        """Close the connection after the sent bytes (FIN) or at once (RST)."""
+        """Close the connection after the sent bytes (FIN) or immediately (RST)."""
         if reset:
             connection = self._transport.get_extra_info("socket")
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -226,24 +226,24 @@ class LoopbackHub:
         return held
 
     def replace(self, repo: str, path: str, content: bytes) -> None:
-        """Commit another version of a file; the old commit keeps the old one."""
+        """Commit another version of a file; the old commit keeps the old version."""
         self.repos[repo].change({path: content})
 
     def rename(self, old: str, new: str) -> None:
-        """Give a repository another name; requests with the old one are forwarded."""
+        """Rename a repository; requests with the old name are forwarded."""
         self.repos[new] = self.repos.pop(old)
         self.repos[new].name = new
         self.renamed[old] = new
 
     def asked(self, path: str = "*", *, method: str = "*", origin: str = "*") -> list[Exchange]:
-        """Return the requests whose path or file matches this glob, once each is answered or held back."""
+        """Return the requests whose path or file matches this glob, after each is answered or held back."""
         with self._changed:
             settled = self._changed.wait_for(lambda: all(request.done for request in self.requests), _WAIT_S)
             assert settled, f"unanswered: {[request.path for request in self.requests if not request.done]}"
             return [request for request in self.requests if request.is_for(path, method, origin)]
 
     def mark_done(self, request: Exchange) -> None:
-        """Let `asked` go on: the request is answered, or a fault holds it back."""
+        """Continue `asked`: the request is answered, or a fault holds it back."""
         with self._changed:
             request.done = True
             self._changed.notify_all()
@@ -306,7 +306,7 @@ class LoopbackHub:
         raise _Refusal(404, "Sorry, we can't find the page you are looking for.")
 
     def _repo(self, request: Exchange, name: str, *, content: bool = False) -> HubRepo:
-        """Return the repository, if this request may see it; with `content`, if it may have its files."""
+        """Return the repository if this request may see it, or with `content` its files."""
         repo, token = self.repos.get(unquote(name)), request.token
         if token is not None and token not in self.tokens:
             raise _Refusal(401, "Invalid credentials in Authorization header")
@@ -331,7 +331,7 @@ class LoopbackHub:
 
 
 class _Refusal(Exception):  # noqa: N818
-    """An error in place of an answer."""
+    """An error instead of an answer."""
 
     def __init__(self, status: int, message: str, code: str = "") -> None:
         super().__init__(message)
@@ -347,7 +347,7 @@ def _commit(repo: HubRepo, revision: str) -> str:
 
 
 def _content(request: Exchange, file: HubFile) -> Answer:
-    """Return a file, or the range that is asked for."""
+    """Return a file, or the requested range."""
     headers = {"ETag": f'"{file.sha256}"', "Accept-Ranges": "bytes", "Content-Type": "application/octet-stream"}
     asked = _RANGE.fullmatch(request.headers.get("range", ""))
     if asked is None:

@@ -1,4 +1,4 @@
-"""Small model files for the loopback hub, and a download watched."""
+"""Small model files for the loopback hub, and a recorded download."""
 
 import hashlib
 import threading
@@ -27,7 +27,7 @@ CONTENT = bytes(range(256)) * 9000
 
 
 class Patient(Watcher):
-    """Records the pauses, and takes no time for them."""
+    """Records the pauses without waiting."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class Patient(Watcher):
 
 
 def no_demo(part: str) -> Path:
-    """Fail if the demo's files are asked for."""
+    """Fail if the demo's files are requested."""
     raise AssertionError(part)
 
 
@@ -49,7 +49,7 @@ def tiny(folder: Path, name: str = "tiny.gguf", **changes: Any) -> bytes:
 
 
 def publish(hub: LoopbackHub, content: bytes = CONTENT, name: str = "big-Q4_K_M.gguf") -> RemoteFile:
-    """Put one file on the hub; return how the hub lists it."""
+    """Put a file on the hub; return its listing."""
     hub.add(TARGET, {name: content})
     listed = repository(TARGET, "main")
     return next(file for file in listed.files if file.path == name)
@@ -101,7 +101,7 @@ def install_in(file: Path, prepared: Prepared) -> list[DownloadWatcher]:
 
 
 def brought(file: Path, source: HubModel) -> SetUp:
-    """Set up a target alone, as the pair "mine"."""
+    """Set up a target without a draft, as the pair "mine"."""
     install_in(file, looked_at(Pair("mine", "Mine", source, None)))
     return Registry(file).read().pairs["mine"]
 

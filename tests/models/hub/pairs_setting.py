@@ -1,4 +1,4 @@
-"""A small world of pairs for tests of the set-up screens."""
+"""A small world of pairs for tests of the setup screens."""
 
 import time
 from collections.abc import Callable
@@ -27,7 +27,7 @@ from tests.settings.in_memory import in_memory
 
 WAIT_S = 240.0
 TARGET_SIZE = 3_050_000
-"""Bytes; makes a download of several chunks."""
+"""Size in bytes for a download of several chunks."""
 
 
 MINE = Pair(
@@ -108,12 +108,12 @@ class Setting:
             time.sleep(0.01)
 
     def settled(self) -> PairsState:
-        """The state once no work runs."""
+        """Return the state when no work runs."""
         self.until(lambda: not self.service.state().busy)
         return self.service.state()
 
     def refreshed(self) -> PairsState:
-        """The state after everything was read again."""
+        """Return the state after a refresh."""
         self.service.refresh()
         return self.settled()
 
@@ -124,13 +124,13 @@ class Setting:
         return self.service.state().setups[name]
 
     def set_up(self, name: str) -> SetupProgress:
-        """Start and wait for the end."""
+        """Start a setup and wait for its end."""
         self.service.set_up(name, confirmed=True)
         self.until(lambda: not self.job(name).running)
         return self.job(name)
 
     def ask(self, target: str, draft: str = "") -> SetupProgress:
-        """Ask and wait for the answer."""
+        """Start a check and wait for its result."""
         self.service.check_sources(target, draft)
         inquiry = self.settled().check
         assert inquiry is not None

@@ -39,7 +39,7 @@ def test_a_file_is_kept_once_and_deleted_with_its_folders(
     assert path.is_symlink() is cache.blob_path(file).exists() is links
     assert path.read_bytes() == CONTENT
     assert cache.missing_bytes(file) == 0
-    # Every other client finds it there.
+    # Every other client finds it in this place.
     assert Path(hf_hub_download(TARGET, NAME, revision=file.commit)) == path
 
     assert delete_file(path) == len(CONTENT)

@@ -1,4 +1,4 @@
-"""Downloads against everything that can go wrong, by the real client's session, from a loopback hub."""
+"""Downloads against everything that can go wrong, with the real client's session, from a loopback hub."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check environment variables that break the client, doctor's report of them, and the cache folder."""
+"""Environment variables that break the client, doctor's report of them, and the cache folder."""
 
 import os
 import subprocess

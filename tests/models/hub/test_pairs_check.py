@@ -23,7 +23,7 @@ NAMES = ("same", "newer", "replaced", "moved", "rewritten", "removed", "wrong", 
 
 @pytest.fixture
 def entries(hub: LoopbackHub, home: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Pair]:
-    """One pair for each repository of the hub, as the catalog names it."""
+    """One pair for each repository of the hub, in the catalog's names."""
     pairs = {}
     for name in NAMES:
         content = b"GGUF" + name.encode() * 100
@@ -128,7 +128,7 @@ def test_all_or_a_name_is_checked(words: list[str], tandem: Tandem) -> None:
 
 
 STUCK, KEEPING, MUTE = "owner/stuck-GGUF", "owner/keeping-GGUF", "owner/mute-GGUF"
-"""Models whose running state cannot be taken back at all, and as a draft; and one without a vocabulary."""
+"""Models whose recurrent state cannot be rolled back, as target and as draft, and a model without a vocabulary."""
 NO_DRAFT = f"Use it without a draft: tandem setup --target {STUCK}"
 OTHER_DRAFT = f"Choose another draft, or none: tandem pairs find {TARGET}"
 OTHER_TARGET = "Choose another target, or a recommended pair: tandem pairs list"

@@ -113,7 +113,7 @@ def test_a_wait_longer_than_the_deadline_is_an_error(hub: LoopbackHub, tmp_path:
         resolve(HubModel(TARGET), no_demo, Impatient())
     assert failed.value.hint.endswith("Try again in 10 min to continue.")
 
-    # What is here does as well: then not even a minute is.
+    # A local file is enough; then not even a minute is needed.
     path = Download(here.files[0], Watcher()).run()
     save_revision(TARGET, "main", here.files[0].commit)
     hub.faults.clear()

@@ -66,7 +66,7 @@ def test_downloaded_files_are_found_offline_by_their_branch(pair: LoopbackHub, h
     pair.close()
 
     assert cached_file(source) == resolve(source, no_demo, Patient()).path == path
-    # Other programs find it the same way.
+    # Other programs find it in the same way.
     assert Path(hf_hub_download(TARGET, "big-Q4_K_M.gguf", local_files_only=True)) == path
 
 
@@ -81,7 +81,7 @@ def test_a_file_with_another_checksum_is_not_used_offline(
 
     known, other = replace(source, sha256=sha256(content)), replace(source, sha256="0" * 64)
     assert cached_file(known) == cached_file(source) is not None
-    # Without links only reading all of it would tell.
+    # Without links only reading the whole file would show it.
     assert (cached_file(other) is None) is links
     if links:
         with pytest.raises(HubError, match="cannot be reached"):
@@ -208,7 +208,7 @@ def test_after_a_failed_download_the_next_setup_resumes(pair: LoopbackHub, home:
 
 
 def _without_small_range(request: object) -> bool:
-    # The header is read by a range from the first byte; the download asks without one.
+    # The header is read by a range from the first byte; the download sends no range.
     return "range" not in getattr(request, "headers", {})
 
 
@@ -277,7 +277,7 @@ Free = Callable[[int], None]
 
 @pytest.fixture
 def room(monkeypatch: pytest.MonkeyPatch) -> Free:
-    """Return a function that gives this machine a number of bytes for models."""
+    """Return a function that sets this machine's memory for models in bytes."""
 
     def give(n_bytes: int) -> None:
         capacity = in_ram(n_bytes)
@@ -290,7 +290,7 @@ def room(monkeypatch: pytest.MonkeyPatch) -> Free:
 
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> Free:
-    """Return a function that leaves a number of bytes of the disk free."""
+    """Return a function that sets the free bytes of the disk."""
 
     def leave(n_bytes: int) -> None:
         monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10**12, 0, n_bytes))
@@ -334,7 +334,7 @@ def test_setup_weighs_a_pair_with_the_context_of_the_settings(
 
 def test_a_pair_that_does_not_fit_stays_set_up(pair: LoopbackHub, room: Free, tandem: Tandem) -> None:
     tandem("setup", *BOTH, "--name", "first", "--yes", "--no-trial")
-    # Enough for the target alone.
+    # Enough for the target without the draft.
     room(1_100_000)
     said = tandem("setup", *BOTH, "--name", "mine", "--yes", code=1).err
     assert "big with small does not fit: it needs" in said
@@ -343,7 +343,7 @@ def test_a_pair_that_does_not_fit_stays_set_up(pair: LoopbackHub, room: Free, ta
     known = registry().read()
     assert known.pairs["mine"].is_here
     assert known.default == "first"
-    # It is not said to be missing, whatever it is opened with.
+    # It is never reported as missing.
     room(10**9)
     tandem("run", "--pair", "mine", "--no-draft", "--max-tokens", "2", "hi")
 

@@ -1,4 +1,4 @@
-"""A full context on the screen: what happens, which messages the model no longer reads, and its summary."""
+"""A full context on the screen: the progress, the messages that the model no longer reads, and the summary."""
 
 from app.core.errors import ContextOverflowError
 from tests.ui.driver import Chat, open_chat

@@ -1,4 +1,4 @@
-"""Choose, edit, regenerate and continue messages; go from branch to branch."""
+"""Choose, edit, regenerate and continue messages; switch between branches."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -257,7 +257,7 @@ async def test_a_deleted_message_is_restored_by_the_key_that_is_named(file: Path
 
         await chat.press("ctrl+up", "up", "delete", shows="Deleted the prompt and its answers; ctrl+_ restores them.")
         await holds("one", "first")
-        # The message before it has the keys now.
+        # The previous message has the keys now.
         assert messages.chosen is not None
         assert messages.has_focus
         await chat.pilot.press("ctrl+underscore")

@@ -1,4 +1,4 @@
-"""Typed text that is not sent: edits, waiting prompts, and where they are kept."""
+"""Unsent text: edits, queued prompts, and their storage."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -28,7 +28,7 @@ async def test_nothing_is_changed_while_an_answer_is_written(file: Path) -> None
         assert chat.chosen == "one"
         for key in ("enter", "ctrl+r"):
             await chat.press(key)
-            # Here esc leaves the message.
+            # In this state esc leaves the message.
             await chat.shows("An answer is being written.")
         assert len(chat.engine.requests) == 2
         assert chat.prompt == ""
@@ -91,7 +91,7 @@ async def test_an_edit_that_names_a_missing_file_stays_an_edit(
 
 
 SWITCHES = ["ctrl+up left", "ctrl+up up enter", "escape"]
-"""What leaves a message that is being changed, and leads elsewhere."""
+"""Keys that leave an edited message and lead elsewhere."""
 
 
 @pytest.mark.parametrize("keys", SWITCHES)
@@ -107,7 +107,7 @@ async def test_an_edit_that_was_left_is_a_past_prompt(file: Path, keys: str) -> 
         if "left" in keys:
             await chat.until(lambda: chat.chosen == "first")
         else:
-            # What was measured of another branch is said in the same place.
+            # Measurements of another branch are shown in the same place.
             await chat.shows("The changed text is kept: ctrl+s finds it.")
         assert chat.screen.view.prompt.past.newest()[0][0] == "second and many more words"
 
@@ -129,7 +129,7 @@ async def test_an_answer_that_looks_like_a_prompt_with_a_file_is_edited_with_eve
 
 
 async def wait(chat: Chat) -> None:
-    """Send a prompt before the models are there, and type the next one."""
+    """Send a prompt before the models are loaded, and type the next one."""
     await chat.enter("early", "waiting for the models")
     await chat.type("the next")
 

@@ -18,7 +18,7 @@ def wheel(kind: type[events.MouseEvent]) -> events.MouseEvent:
 
 
 def listed(chat: Chat) -> list[str]:
-    """The numbers of the rounds in sight, the chosen one with its mark."""
+    """Return the numbers of the visible steps, the chosen step with its mark."""
     left, top, width, height = chat.screen.view.inspector.content_region
     found = [row[left : left + width].split(" ms")[0].split() for row in chat.rows[top : top + height]]
     found = [[">", *words[1:]] if words[:1] == [MARK] else words for words in found]
@@ -125,7 +125,7 @@ def marked(chat: Chat) -> list[str]:
 def test_a_step_is_found_in_the_text_of_an_answer() -> None:
     steps = [replace(ROUND, written=written) for written in ((b" caf", b"\xc3"), (b"\xa9 and", b" tea"), (b"",))]
     assert step_spans("A café and tea", steps) == [(1, 5), (5, 14), (14, 14)]
-    # A marker of reasoning is not shown, and the last text may be held back.
+    # A reasoning mark is not shown, and the last text may be held back.
     assert step_spans("A caf\n\né and", steps[:1]) == [(1, 5)]
 
 

@@ -69,14 +69,14 @@ async def load(chat: Chat, pair: PairInfo) -> None:
 
 @pytest.fixture
 def written(tmp_path: Path) -> Path:
-    """The file of a conversation that the fake pair wrote."""
+    """Return the file of a conversation written by the fake pair."""
     file = tmp_path / "conversations.db"
     store = Store(file)
     number = store.create()
     asked = store.add(number, Role.USER, "hello", parent=None)
     journal = store.answer(number, asked.id, models={"target": CODER})
     journal.add("Good morning.")
-    # A crash cuts it; the name of its model stays.
+    # A crash interrupts it; the name of its model stays.
     store.close()
     return file
 

@@ -126,7 +126,7 @@ async def test_a_pair_that_comes_back_as_another_is_named_and_its_answer_continu
         await chat.shows("there is no draft model")
         assert "no draft" in chat.text
         assert "/ 8k" in chat.text
-        # A switch would be taken for the reason.
+        # A switch would be mistaken for the reason.
         assert chat.engine.drafts
         chat.engine.finishes()
         await chat.ready()

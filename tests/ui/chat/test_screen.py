@@ -27,7 +27,7 @@ async def test_quit_during_an_answer_with_an_engine_that_does_not_end() -> None:
         assert not chat.pilot.app.is_running
         assert chat.pilot.app.return_code == 0
         assert chat.engine.cancelled == 1
-    # The worker's thread may still speak.
+    # The worker's thread may still send events.
     chat.engine.says("late")
     chat.engine.finishes()
 

@@ -1,4 +1,4 @@
-"""Check the panes beside the conversation by the width of the terminal."""
+"""The panes beside the conversation by the width of the terminal."""
 
 import pytest
 

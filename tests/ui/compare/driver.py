@@ -25,7 +25,7 @@ TEXT = "Quicksort picks a pivot and splits the list in two."
 
 
 def made(side: str, seconds: float, *, text: str = TEXT, tokens: int = 201, first_s: float = 0.21) -> Run:
-    """A run of a side that took so long after its first token."""
+    """Return a run of a side that took this many seconds after its first token."""
     stats = GenerationStats(
         prompt_n=12,
         predicted_n=tokens,
@@ -97,7 +97,7 @@ class Comparison:
         self.engine.emit(JobEnded(self.engine.job_number, result))
 
     def races(self, *rounds: Sequence[Run], differences: Mapping[str, Difference | None] | None = None) -> None:
-        """Whole rounds, from the first to the result."""
+        """Run whole rounds, from the first to the result."""
         for number, runs in enumerate(rounds, start=self.job.first):
             for run in runs:
                 self.runs(run, number)
@@ -108,7 +108,7 @@ class Comparison:
 async def open_comparison(
     flags: Layer = SETTINGS, *, size: tuple[int, int] = (80, 24), prompt: str = "Write a quicksort."
 ) -> AsyncIterator[Comparison]:
-    """The compare screen on top of a chat in which this prompt is typed."""
+    """Open the compare screen on top of a chat in which this prompt is typed."""
     async with open_chat(flags, size=size) as chat:
         await chat.type(prompt)
         comparison = Comparison(chat)

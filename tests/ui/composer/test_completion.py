@@ -1,4 +1,4 @@
-"""Complete unusual file names: the completed path is read and completed again."""
+"""Completion of unusual file names: the completed path is read and completed again."""
 
 import sys
 from collections.abc import Sequence

@@ -69,12 +69,12 @@ async def test_characters_without_ink_are_typed_like_others_but_none_that_hides_
 
 
 def alike(letter: str) -> str:
-    """A text that is called like every other of these."""
+    """Return one of several texts with the same name."""
     return letter * (LONGEST + 1)
 
 
 def message(*letters: str) -> str:
-    """A prompt with such pastes, as another session has sent it."""
+    """Return a prompt with these pastes, as sent by another session."""
     pastes = Pastes()
     question = "compare " + " and ".join(pastes.fold(alike(letter)) for letter in letters)
     return compose(question, pastes.found_in(question))

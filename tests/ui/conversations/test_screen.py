@@ -1,4 +1,4 @@
-"""Keeping conversations and coming back to them, over a scripted engine and a real store."""
+"""Storing and reopening conversations, over a scripted engine and a real store."""
 
 from pathlib import Path
 

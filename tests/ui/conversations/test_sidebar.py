@@ -1,4 +1,4 @@
-"""Check the list of conversations in the sidebar."""
+"""The list of conversations in the sidebar."""
 
 from pathlib import Path
 

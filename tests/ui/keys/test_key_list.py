@@ -1,4 +1,4 @@
-"""Check the keys screen and the footer, and keys that come twice or early."""
+"""The keys screen and the footer, and duplicate or early keys."""
 
 import re
 from pathlib import Path
@@ -27,7 +27,7 @@ from tests.ui.settings.driver import open_panel
 
 
 def live(app: App[None]) -> set[str]:
-    """The ids of the keys that the last line does not dim."""
+    """Return the ids of the keys that the last line does not dim."""
     return {one.binding.id or "" for one in app.screen.active_bindings.values() if one.enabled}
 
 
@@ -101,7 +101,7 @@ async def test_while_a_title_is_written_its_line_has_the_keys_of_the_list(file: 
 
 
 def hit(chat: Chat, *keys: str) -> None:
-    """Keys that arrive at once; nothing is waited for."""
+    """Send keys at the same moment, without waiting."""
     for key in keys:
         chat.pilot.app.post_message(events.Key(key, None))
 
@@ -170,7 +170,7 @@ async def test_alt_does_in_the_prompt_what_it_does_in_shells_and_stops_no_answer
 
 
 def parsed(sequence: str) -> list[tuple[str, str | None]]:
-    """Return the keys of what a terminal sends, each with the text that it types."""
+    """Return the keys in a terminal's input, each with the text that it types."""
     parser = InputParser()
     events = [*parser.feed(sequence), *parser.feed("")]
     return [(event.key, event.character) for event in events if isinstance(event, Key)]
@@ -182,7 +182,7 @@ WITH_ALT = {key for action in ACTIONS for key in (action.keys or "").split(",") 
 @pytest.mark.parametrize("key", sorted(key for key in WITH_ALT if len(key) == len("alt+c")))
 def test_a_terminal_sends_every_key_with_alt_as_that_key_and_no_text(key: str) -> None:
     assert parsed(f"\x1b{key[-1]}") == [(key, None)]
-    # The keyboard protocol of kitty.
+    # The keyboard protocol of kitty
     assert parsed(f"\x1b[{ord(key[-1])};3u") == [(key, None)]
 
 

@@ -1,4 +1,4 @@
-"""Keys of the user's own, and sentences that name the key that is bound now."""
+"""The user's own keys, and sentences that name the current key."""
 
 import ast
 import re
@@ -29,7 +29,7 @@ _LITERAL = {
     "cli/draft_comparison.py": {"ctrl+c"},
     "cli/tune_placement.py": {"ctrl+c"},
     "ui/app.py": {"ctrl+c"},
-    # Two keys one after another, as in shells, are no binding.
+    # A sequence of two keys, as in shells, is no binding.
     "ui/actions.py": {"ctrl+x", "ctrl+e"},
     "cli/setup.py": {"enter"},
     "cli/crash_guard.py": {"enter"},
@@ -37,7 +37,7 @@ _LITERAL = {
     "settings/checking.py": {"f8", "ctrl+k"},
     "ui/screens/key_list.py": {"ctrl+k", "f8"},
     "cli/settings.py": {"f8"},
-    # This list takes its keys itself.
+    # This list handles its keys itself.
     "ui/models/fit_options.py": {"esc"},
     "worker/isolated/engine.py": {"esc"},
 }
@@ -121,7 +121,7 @@ def test_no_sentence_names_a_key_that_may_be_another_one() -> None:
 
 
 def _modules() -> Iterator[tuple[str, ast.Module]]:
-    """Those that may name a key; to parse the others would be most of the work."""
+    """Yield modules that may name a key; parsing all modules would take most of the time."""
     for path in sorted(_PROGRAM.rglob("*.py")):
         source = path.read_text(encoding="utf-8")
         if "key(" in source or _NAMED.search(source):
@@ -136,12 +136,12 @@ def _calls_of_key(tree: ast.Module) -> Iterator[tuple[str, str]]:
 
 
 def _constant(argument: ast.expr) -> str:
-    """A key, or the name of those that are others on another system."""
+    """Return a key, or the name of a key that differs between systems."""
     return getattr(key_names, argument.id) if isinstance(argument, ast.Name) else str(ast.literal_eval(argument))
 
 
 def _sentences(tree: ast.Module) -> Iterator[str]:
-    """Texts of several words: not the docstrings, and not what keys are bound with."""
+    """Yield texts of several words, without docstrings and key bindings."""
     apart: set[int] = set()
     for node in ast.walk(tree):
         is_binding = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Binding"

@@ -1,4 +1,4 @@
-"""The set-up screens as a user of them sees them, for tests."""
+"""The setup screens as seen by their user, for tests."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -27,14 +27,14 @@ class Window(Driver):
         self.pairs = pairs
 
     def type(self, text: str, *keys: str) -> None:
-        """Keys that arrive at once, as from a quick typist; nothing is waited for."""
+        """Send keys at the same moment, as from a quick typist, without waiting."""
         for character in text:
             self.app.post_message(events.Key("space" if character == " " else character, character))
         for key in keys:
             self.app.post_message(events.Key(key, None))
 
     async def reach_setup(self, *, first_run: bool) -> None:
-        """Reach the setup screen; any run but the first has a pair loaded below it."""
+        """Reach the setup screen; any run except the first has a pair loaded below it."""
         if not first_run:
             await self.until(lambda: self.engine.loads)
             await self.chat.load()
@@ -62,7 +62,7 @@ class Window(Driver):
 
     @property
     def chosen(self) -> str:
-        """The name of the chosen pair; "" if it is the line that adds one."""
+        """The name of the chosen pair; "" for the line that adds a pair."""
         card = self.setup.pairs.row
         return card.name if card is not None else ""
 

@@ -39,7 +39,7 @@ def made(
     tested_with: str = "",
     download_bytes: int = 0,
 ) -> PairCard:
-    """Return a card; the one named demo is the demo."""
+    """Return a card; the card named demo is the demo."""
     source = DemoModel("target") if name == "demo" else HubModel(f"owner/{name}")
     pair = Pair(name, title, source, None, good_at=good_at, license=terms, tested_with=tested_with)
     proposal = Proposal(pair, fit, reason=reason)
@@ -134,13 +134,13 @@ OFFLINE = HubError("huggingface.co cannot be found.", "This machine seems to be 
 
 
 def facts(name: str, quant: str) -> ModelFacts:
-    """Return a model as its header describes it."""
+    """Return a model's facts."""
     vocab = VocabInfo("llama", ())
     return ModelFacts(name, "llama", quant, None, 0, 0, 0, 0, GraphWidths(0, 0, 0, 0, 0, 0), vocab, True, True)
 
 
 def models(target_size: int, draft_size: int) -> dict[str, ResolvedModel]:
-    """Return the files of two models that ask to accept their terms; the draft is here."""
+    """Return the files of two gated models; the draft is already on disk."""
     target = ResolvedModel(HubModel("owner/target"), (), None, target_size, gated=True)
     draft = ResolvedModel(HubModel("owner/draft"), (), Path("draft.gguf"), draft_size)
     return {"target": target, "draft": draft}

@@ -124,7 +124,7 @@ async def test_a_failed_check_shows_why_and_can_be_repeated() -> None:
 
 
 def focused(window: Window) -> str | None:
-    """The id of the field that has the cursor."""
+    """The id of the focused field."""
     return window.app.focused.id if window.app.focused is not None else None
 
 

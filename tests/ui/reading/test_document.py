@@ -90,7 +90,7 @@ def test_no_text_is_lost_where_long_blocks_are_cut(words: list[str]) -> None:
             patch.setattr(document, limit, 40)
         patch.setattr(document, "MOST_LINES", 4)
         for found in (rows(text), rows("", *text)):
-            # The text behind an opening fence names the language.
+            # The text after an opening fence names the language.
             if "```" not in text:
                 assert letters([row.content.plain for row in found]) == letters([text.replace("1.", "")])
 

@@ -1,4 +1,4 @@
-"""Code that grows has the colors of the whole text, and only new lines are read."""
+"""Growing code has the colors of the whole text, and only new lines are read."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The palette lists everything that can be done, with its key; clicks and keys on screens that change."""
+"""The palette lists all actions with their keys; clicks and keys on changing screens."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ async def test_every_action_is_listed_with_its_key() -> None:
         palette = await open_palette(chat)
         listed = {(entry.name, entry.help) for entry in palette.listed.rows}
         missing = {action.id for action in ACTIONS if action.help and (action.name, action.help) not in listed}
-        # They act on what is there only now and then: an edit, a deleted message, the steps of an answer.
+        # They act on objects that exist only sometimes: an edit, a deleted message, the steps of an answer.
         rare = {
             "chat.leave_task",
             "chat.earlier_round",

@@ -46,7 +46,7 @@ class Panel:
         await self.chat.until(lambda: isinstance(self.chat.pilot.app.screen, ChatScreen))
 
     async def find(self, words: str, *, shows: str | None = None) -> None:
-        """Filter, so that the first setting found is the chosen one; wait for a text if one is given."""
+        """Filter, so that the first found setting is chosen; wait for a text if one is given."""
         self.screen.filter_input.value = words
         await self.chat.pilot.pause()
         if shows is not None:

@@ -66,7 +66,7 @@ async def test_a_context_longer_than_the_limit_is_saved_with_a_remark(file: Path
         await loaded(panel)
         await panel.find("ctx")
         await panel.press("enter", *"16384", "enter")
-        # It counts for other pairs too, so it is kept.
+        # It applies to other pairs too, so it is kept.
         await panel.chat.shows(f"At most 8,192 tokens: {TRAINED}.")
         assert panel.live.resolved()["model.ctx"] == 16384
 

@@ -156,7 +156,7 @@ async def test_the_values_for_all_are_shown_and_changed_beside_those_of_a_conver
         await panel.chat.until(lambda: panel.live.resolved({})["sampling.temp"] == 0.6)
         assert panel.live.resolved()["sampling.temp"] == 0.3
         await panel.chat.shows("Saved, but 0.3 (this conversation) counts here.")
-        # Each scope resets its own value alone.
+        # Each scope resets only its own value.
         await panel.press("ctrl+x", shows="Reset: 0.3 (this conversation) counts now.")
         assert "temp" not in file.read_text()
         await panel.press("enter", *"0.6", "enter", "tab", "ctrl+x", shows="Reset: 0.6 (settings.toml) counts now.")

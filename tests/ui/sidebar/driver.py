@@ -1,4 +1,4 @@
-"""Side panel as text, for tests."""
+"""The side panel as text, for tests."""
 
 from app.engine.stats import GenerationStats
 from app.models.pair_info import PairInfo

@@ -84,7 +84,7 @@ def test_how_fast_a_prompt_is_read_is_the_targets_own() -> None:
     readouts.follow(Step(1, (), stats))
     assert "prefill      1,700 tok/s" in shown(readouts)
 
-    # An answer that goes on: the target has read everything but a token, its draft nothing.
+    # A continued answer: the target has read everything except a token, its draft nothing.
     readouts.follow(Step(1, (), replace(stats, cache_n=1699, prompt_n=1)))
     assert f"prefill          {NONE}" in shown(readouts).splitlines()
 

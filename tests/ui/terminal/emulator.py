@@ -1,4 +1,4 @@
-"""A terminal that understands what Tandem writes while it draws."""
+"""A terminal that interprets what Tandem writes while it draws."""
 
 import re
 
@@ -67,7 +67,7 @@ class Emulator:
 
     @property
     def _blank_sgr(self) -> str:
-        """The parameters that are seen on a blank."""
+        """Return the parameters that are visible on a blank."""
         return ";".join(self._style[place] for place in sorted(self._style) if place not in ("color", "1", "2", "3"))
 
     @property

@@ -1,4 +1,4 @@
-"""Draw what has changed, also where two widgets scroll before the next drawing."""
+"""Drawing of changes, even if two widgets scroll before the next drawing."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -21,7 +21,7 @@ def numbered(number: int) -> str:
 
 
 class Lines(RowCanvas):
-    """Lines from one number on."""
+    """Lines from a number."""
 
     DEFAULT_CSS = f"Lines {{ height: {_HEIGHT}; }}"
     top = 0
@@ -36,7 +36,7 @@ class Lines(RowCanvas):
 
 
 class TwoLists(BaseScreen[None]):
-    """One list above another."""
+    """A list above another list."""
 
     def compose(self) -> ComposeResult:
         yield Lines()

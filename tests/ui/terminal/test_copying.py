@@ -1,4 +1,4 @@
-"""Check clipboard, notifications and signals of the chat."""
+"""Clipboard, notifications and signals of the chat."""
 
 import os
 import shutil
@@ -40,7 +40,7 @@ def test_an_escape_in_a_paste_presses_no_key() -> None:
 @given(st.lists(st.integers(1, 70), max_size=6))
 def test_a_paste_is_whole_wherever_reads_cut_it(cuts: list[int]) -> None:
     stream = f"\x1b[200~{HOSTILE}\x1b[201~"
-    # The mark that begins it is left to Textual where a read cuts it.
+    # Textual handles a start mark that a read cuts.
     at = sorted({0, len(stream), *(max(6, cut) for cut in cuts if cut < len(stream))})
     pastes = parsed(InputParser(), *(stream[a:b] for a, b in pairwise(at)))
     assert [event.text for event in pastes if isinstance(event, events.Paste)] == [HOSTILE]

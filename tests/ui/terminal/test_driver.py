@@ -1,4 +1,4 @@
-"""Write to a terminal that is read at once, late or never."""
+"""Writing to a terminal that is read immediately, late or never."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ import tty
 from app.ui.terminal.driver import TerminalWriter
 
 _MORE_THAN_IT_TAKES = 100_000
-"""Characters; a terminal takes some thousand before it is read."""
+"""More characters than a terminal accepts before it is read."""
 
 
 @pytest.fixture

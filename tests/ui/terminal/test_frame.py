@@ -1,4 +1,4 @@
-"""Write only what differs, and show the same as if everything were written."""
+"""Only differences are written, and the result looks as if everything were written."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -61,7 +61,7 @@ def test_changes_show_the_same_as_everything(
         pieces: list[Piece] = []
         for x, y, width, parts in update:
             new = piece(x, y, min(width, _WIDTH - x), parts)
-            # As the compositor's, they do not overlap.
+            # Like the compositor's pieces, they do not overlap.
             if not any(at == y and left < x + width and x < left + strip.cell_length for (at, left), strip in pieces):
                 pieces.append(new)
         changed.feed(changes(frame, pieces, synchronized=synchronized))

@@ -1,4 +1,4 @@
-"""Tools in the chat: the call as it is written, the question, and the result below it."""
+"""Tools in the chat: the call during writing, the question, and the result below it."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

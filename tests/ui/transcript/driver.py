@@ -14,17 +14,17 @@ from tests.ui.driver import Chat, open_chat
 
 MESSAGES = 60
 MOST_LAID_OUT = 40
-"""The messages within a height of the view around it, wherever the reader was."""
+"""Messages within a view height of the view, wherever the reader was."""
 
 
 def _text(n: int) -> str:
-    """Texts of many heights, some of which depend on the width."""
+    """Return texts of many heights, some depending on the width."""
     return f"message {n}.\n\n" + ("word " * 40 * (n % 4) if n % 2 else "- item\n" * (n % 7))
 
 
 @asynccontextmanager
 async def long_chat(nodes: list[Node], size: tuple[int, int] = (80, 24)) -> AsyncIterator[Chat]:
-    """A chat that has opened a conversation."""
+    """Open a conversation in a chat."""
     store = Store()
     (number,) = store.insert([StoredConversation(Summary(0, "Long"), Tree({n.id: n for n in nodes}, nodes[-1].id))])
     async with open_chat(store=lambda: store, size=size) as chat:
@@ -63,7 +63,7 @@ async def settled(chat: Chat) -> None:
 
 
 async def press(chat: Chat, *keys: str) -> None:
-    """Press keys, each when everything is drawn that the last one changed."""
+    """Press keys, each after the changes of the previous key are drawn."""
     for key in keys:
         chat.pilot.app.post_message(events.Key(key, None))
         await chat.had_turn()

@@ -141,7 +141,7 @@ async def test_another_theme_another_width_and_a_selection_draw_everything(drawn
 
 
 def layouts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the names of the widgets that ask for a layout from now on."""
+    """Return the names of the widgets that request a layout from now on."""
     asked: list[str] = []
     refresh = Widget.refresh
 

@@ -44,7 +44,7 @@ def tokens_shown(chat: Chat) -> list[TokenPart]:
 
 
 def colors(chat: Chat) -> list[tuple[str, str]]:
-    """Every colored run of the token view, top to bottom."""
+    """Return every colored run of the token view, top to bottom."""
     found = []
     for tokens in tokens_shown(chat):
         for row in tokens.rows:

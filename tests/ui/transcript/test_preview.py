@@ -1,4 +1,4 @@
-"""Pictures in a prompt: named, dropped or pasted; their preview, and what edits and later runs keep of them."""
+"""Pictures in a prompt: named, dropped or pasted; their preview, and what edits and later runs keep."""
 
 import sys
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Lay rows out for the width that is asked for."""
+"""Rows laid out for the requested width."""
 
 from app.ui.widgets.row_layout import RowLayout
 
