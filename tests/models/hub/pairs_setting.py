@@ -16,14 +16,13 @@ from app.models.registry import SetUp
 from app.models.setup_task import SetupProgress
 from app.models.source import DemoModel, HubModel
 from app.session.state import Phase
-from app.ui.models.opener import Opener
 from app.ui.models.service import PairService
 from app.ui.models.state import LoadRequest, PairCard, PairsState
 from app.worker import known_pairs
 from tests.capacities import in_ram
 from tests.fake_engine import no_loader
 from tests.models.hub.models import DRAFT, TARGET, tiny
-from tests.settings.in_memory import in_memory
+from tests.ui.fakes import FakeOpener
 
 WAIT_S = 240.0
 TARGET_SIZE = 3_050_000
@@ -43,11 +42,11 @@ DEMO = Pair("demo", "A demo", DemoModel("target"), DemoModel("draft"), memory_gb
 HUGE = Pair("huge", "Huge", HubModel("owner/huge-GGUF", size=90_000_000_000), None, memory_gb=96)
 
 
-class FakeOpener(Opener):
+class Opened(FakeOpener):
     """Keeps the pairs that are opened, and loads nothing."""
 
     def __init__(self) -> None:
-        self.live = in_memory()
+        super().__init__()
         self.opened: list[tuple[Pair, SetUp]] = []
         self.pair: Pair | None = None
 
@@ -71,7 +70,7 @@ class Setting:
     """
 
     def __init__(self, folder: Path, patch: pytest.MonkeyPatch, *pairs: Pair) -> None:
-        self.opener = FakeOpener()
+        self.opener = Opened()
         self.session: Any = SimpleNamespace(phase=Phase.READY, pair=None)
         self.pairs = list(pairs)
         self.here: list[Pair] = []

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from app.core.errors import AppError, HubError, PairError
+from app.core.units import gigabytes
 from app.engine.vocab_compatibility import VocabInfo
 from app.hardware.recommend import Fit, Proposal
 from app.models.catalog import Pair
@@ -26,97 +27,76 @@ ON_CARD = "to spare on RTX 4090"
 
 
 def made(
-    name: str,
-    title: str,
-    target: str,
-    draft: str = "",
-    *,
-    fit: Fit,
-    reason: str,
-    size: str,
-    good_at: str,
-    terms: str,
-    tested_with: str = "",
-    download_bytes: int = 0,
+    name: str, title: str, models: str, n_bytes: int, fit: Fit, reason: str, good_at: str, terms: str, tested: str = ""
 ) -> PairCard:
-    """Return a card; the card named demo is the demo."""
-    source = DemoModel("target") if name == "demo" else HubModel(f"owner/{name}")
-    pair = Pair(name, title, source, None, good_at=good_at, license=terms, tested_with=tested_with)
-    proposal = Proposal(pair, fit, reason=reason)
-    is_here = not download_bytes
-    return PairCard(pair, proposal, target=target, draft=draft, size=size, here=is_here, download_bytes=download_bytes)
+    """Return a card; the card named demo is the demo, which alone is on this machine."""
+    is_demo, (target, _, draft) = name == "demo", models.partition(" + ")
+    source = DemoModel("target") if is_demo else HubModel(f"owner/{name}")
+    pair = Pair(name, title, source, None, good_at=good_at, license=terms, tested_with=tested)
+    card = PairCard(pair, Proposal(pair, fit, reason=reason), target=target, draft=draft, size=gigabytes(n_bytes))
+    return replace(card, here=is_demo, download_bytes=0 if is_demo else n_bytes)
 
 
 CODER = made(
-    name="coder-32b",
-    title="Qwen2.5 Coder 32B with 0.5B, code in 24 GB",
-    target="Qwen2.5-Coder-32B Q4_K_M",
-    draft="0.5B Q8_0",
-    size="20.5 GB",
-    download_bytes=20_527_000_000,
-    fit=Fit.FITS,
-    reason=f"1.9 GB {ON_CARD}",
-    good_at="code",
-    terms="apache-2.0",
-    tested_with="1.9× on an RTX 3090 with 24 GB (r/LocalLLaMA 1gzm93o)",
+    "coder-32b",
+    "Qwen2.5 Coder 32B with 0.5B, code in 24 GB",
+    "Qwen2.5-Coder-32B Q4_K_M + 0.5B Q8_0",
+    20_527_000_000,
+    Fit.FITS,
+    f"1.9 GB {ON_CARD}",
+    "code",
+    "apache-2.0",
+    "1.9× on an RTX 3090 with 24 GB (r/LocalLLaMA 1gzm93o)",
 )
 GENERAL = made(
-    name="qwen3-32b",
-    title="Qwen3 32B with 0.6B, thinks before it answers",
-    target="Qwen3-32B Q4_K_M",
-    draft="0.6B Q8_0",
-    size="20.4 GB",
-    download_bytes=20_401_000_000,
-    fit=Fit.TIGHT,
-    reason=f"only 0.6 GB {ON_CARD}",
-    good_at="reasoning, mathematics, general questions, code",
-    terms="apache-2.0",
+    "qwen3-32b",
+    "Qwen3 32B with 0.6B, thinks before it answers",
+    "Qwen3-32B Q4_K_M + 0.6B Q8_0",
+    20_401_000_000,
+    Fit.TIGHT,
+    f"only 0.6 GB {ON_CARD}",
+    "reasoning, mathematics, general questions, code",
+    "apache-2.0",
 )
 SMALL = made(
-    name="llama-8b",
-    title="Llama 3.1 8B with Llama 3.2 1B, an all-rounder",
-    target="Meta-Llama-3.1-8B Q4_K_M",
-    draft="Llama-3.2-1B Q4_K_M",
-    size="5.7 GB",
-    download_bytes=5_728_000_000,
-    fit=Fit.FITS,
-    reason=f"16.1 GB {ON_CARD}",
-    good_at="chat, general questions, code",
-    terms="llama3.1; draft: llama3.2",
+    "llama-8b",
+    "Llama 3.1 8B with Llama 3.2 1B, an all-rounder",
+    "Meta-Llama-3.1-8B Q4_K_M + Llama-3.2-1B Q4_K_M",
+    5_728_000_000,
+    Fit.FITS,
+    f"16.1 GB {ON_CARD}",
+    "chat, general questions, code",
+    "llama3.1; draft: llama3.2",
 )
 DEMO = made(
-    name="demo",
-    title="SmolLM2 135M, for trying Tandem without a download",
-    target="SmolLM2-135M",
-    draft="a smaller copy of it",
-    size="98 MB",
-    fit=Fit.FITS,
-    reason=f"22.2 GB {ON_CARD}",
-    good_at="trying the program",
-    terms="apache-2.0",
+    "demo",
+    "SmolLM2 135M, for trying Tandem without a download",
+    "SmolLM2-135M + a smaller copy of it",
+    98_000_000,
+    Fit.FITS,
+    f"22.2 GB {ON_CARD}",
+    "trying the program",
+    "apache-2.0",
 )
 ALONE = made(
-    name="nemo-12b",
-    title="Mistral Nemo 12B alone, with n-gram drafting",
-    target="Mistral-Nemo-2407 Q4_K_M",
-    size="7.5 GB",
-    download_bytes=7_477_000_000,
-    fit=Fit.FITS,
-    reason=f"14.2 GB {ON_CARD}",
-    good_at="chat, prose, summaries and edits of given text",
-    terms="apache-2.0",
+    "nemo-12b",
+    "Mistral Nemo 12B alone, with n-gram drafting",
+    "Mistral-Nemo-2407 Q4_K_M",
+    7_477_000_000,
+    Fit.FITS,
+    f"14.2 GB {ON_CARD}",
+    "chat, prose, summaries and edits of given text",
+    "apache-2.0",
 )
 HUGE = made(
-    name="llama-70b",
-    title="Llama 3.3 70B with Llama 3.2 1B, the large all-rounder",
-    target="Llama-3.3-70B Q4_K_M",
-    draft="3.2-1B Q8_0",
-    size="43.8 GB",
-    download_bytes=43_841_000_000,
-    fit=Fit.TOO_BIG,
-    reason="needs 47.8 GB, 25.0 GB more than is free for models",
-    good_at="chat, general questions, long texts, code",
-    terms="llama3.3; draft: llama3.2",
+    "llama-70b",
+    "Llama 3.3 70B with Llama 3.2 1B, the large all-rounder",
+    "Llama-3.3-70B Q4_K_M + 3.2-1B Q8_0",
+    43_841_000_000,
+    Fit.TOO_BIG,
+    "needs 47.8 GB, 25.0 GB more than is free for models",
+    "chat, general questions, long texts, code",
+    "llama3.3; draft: llama3.2",
 )
 CARDS = (DEMO, CODER, GENERAL, SMALL, ALONE, HUGE)
 BEGUN = SetupProgress(

@@ -66,7 +66,8 @@ def test_an_offer_keeps_the_users_preset() -> None:
 
 def test_an_offer_is_a_choice_of_the_chat_if_its_files_are_here(tmp_path: Path) -> None:
     offer = change({"draft.mode": "off"})
-    assert Opener(in_memory(), PAIR, None, ProcessOptions()).option(offer).apply is None
+    option = Opener(in_memory(), PAIR, None, ProcessOptions()).option(offer)
+    assert (option.apply, option.command) == (None, "tandem setup --target /a.gguf")
 
     here = Pair("a", "A", model(tmp_path, "a"), None)
     option = Opener(in_memory(), here, None, ProcessOptions()).option(offer)
@@ -119,7 +120,10 @@ def test_the_pair_that_wrote_an_answer_is_opened_if_its_files_have_these_names(
     assert opener.written_by({"target": "gone Q4_K_M"}) is None
     assert opener.current == first.pair
 
-    choice = opener.written_by({"target": "big Q4_K_M", "draft": "small Q8_0"})
+    models = {"target": "big Q4_K_M", "draft": "small Q8_0"}
+    for stays in ({"is_fixed": True}, {"is_asked_for": False}):
+        assert Opener(in_memory(), first.pair, first, ProcessOptions(), **stays).written_by(models) is None
+    choice = opener.written_by(models)
     assert choice is not None
     assert loaded(choice) == "c"
     assert opener.current == third.pair
