@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import chain, product
+from itertools import product
 from typing import Any, NoReturn
 
 from app.conversations.message import Message, Role
@@ -15,7 +15,7 @@ from app.core.printable import one_line
 from app.engine.text.call_formats import format_of
 from app.engine.text.tool_calls import ToolCall, argument_object
 from app.llama.sandbox import BudgetError, Sandbox
-from app.llama.turns import rearranged, with_calls_as_text, with_marks, with_tools_as_text, without_system
+from app.llama.turns import rearranged, with_calls_as_text, with_marks, with_tools_as_text
 from app.settings.layers import AS_TRAINED, Thinking
 
 CHATML = (
@@ -167,8 +167,7 @@ class ChatTemplate:
             # Some templates know no calls, or fail with schemas that they do not know.
             forms.append((with_tools_as_text(messages, tools), ()))
         for form, offered in forms:
-            first = list(form) if self._has_system else without_system(form)
-            for turns in chain([first], rearranged(first)):
+            for turns in rearranged(form, has_system=self._has_system):
                 yield turns, offered
 
     def _shows_all(self, messages: Sequence[Message], thinking: Thinking, tools: _Tools) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import count
 from typing import Any
 
 from app.conversations.message import Message, Role
@@ -18,15 +17,19 @@ _FIRST_MARK = 6_183_047_295
 _NO_ANSWER = "(no answer)"
 
 
-def rearranged(messages: Sequence[Message]) -> Iterator[list[Message]]:
-    """Yield other forms of a conversation that a template refuses, first those that change the least."""
-    seen = [list(messages)]
-    short = _with_short_ids(messages)
-    alternating = (_alternating(short), _alternating(without_system(short)))
-    for form in (without_system(messages), short, _with_one_call_a_turn(short), *alternating):
-        if form not in seen:
-            seen.append(form)
-            yield form
+def rearranged(messages: Sequence[Message], *, has_system: bool) -> Iterator[list[Message]]:
+    """Yield a conversation in the forms that a template may need, first those that change the least.
+
+    `has_system` tells whether the template shows system messages.
+    """
+    first = list(messages) if has_system else without_system(messages)
+    yield first
+    yield without_system(first)
+    short = _with_short_ids(first)
+    yield short
+    yield _with_one_call_a_turn(short)
+    yield _alternating(short)
+    yield _alternating(without_system(short))
 
 
 def without_system(messages: Sequence[Message]) -> list[Message]:
@@ -87,21 +90,15 @@ def with_calls_as_text(messages: Sequence[Message], form: CallFormat) -> list[Me
 
 
 def _with_short_ids(messages: Sequence[Message]) -> list[Message]:
-    ids: dict[str, str] = {}
-    numbers = count()
-
-    def short(old: str) -> str:
-        if old not in ids:
-            ids[old] = f"{next(numbers):0{_ID_LENGTH}d}"
-        return ids[old]
-
+    used = dict.fromkeys(id_ for one in messages for id_ in (*(call.id for call in one.tool_calls), one.tool_call_id))
+    ids = {old: f"{n:0{_ID_LENGTH}d}" for n, old in enumerate(used)}
     return [
         replace(
-            message,
-            tool_calls=tuple(replace(call, id=short(call.id)) for call in message.tool_calls),
-            tool_call_id=short(message.tool_call_id) if message.tool_call_id else "",
+            one,
+            tool_calls=tuple(replace(call, id=ids[call.id]) for call in one.tool_calls),
+            tool_call_id=one.tool_call_id and ids[one.tool_call_id],
         )
-        for message in messages
+        for one in messages
     ]
 
 
