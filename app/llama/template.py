@@ -57,10 +57,6 @@ class TemplateBudgetError(TemplateError):
     """The template exceeded its budget of time, steps or memory."""
 
 
-class _TemplateRefusal(Exception):  # noqa: N818 - raised by the template itself
-    pass
-
-
 class ChatTemplate:
     """Renders conversations in the form that a model was trained on.
 
@@ -138,23 +134,18 @@ class ChatTemplate:
         Raises:
             TemplateError: The template failed, refused the conversation, or exceeded a limit.
         """
-        refusal: Exception | None = None
+        refusal: TemplateError | None = None
         for form, offered in self._forms(messages, tools):
             try:
                 if self._shows_all(form, thinking, offered):
                     return self._render(form, thinking, offered)
             except TemplateBudgetError:
                 raise
-            except (_TemplateRefusal, TemplateError) as error:
+            except TemplateError as error:
                 # The reason is why the last form is refused.
                 refusal = error
-        if isinstance(refusal, TemplateError):
-            raise refusal
-        reason = one_line(str(refusal or "")).rstrip(".") or "no reason was given"
-        raise TemplateError(
-            f"The model's chat template refuses this conversation: {reason}.",
-            "Start a new conversation, choose another reasoning effort, or try another model.",
-        ) from None
+        assert refusal is not None
+        raise refusal
 
     def _forms(self, messages: Sequence[Message], tools: _Tools) -> Iterator[tuple[list[Message], _Tools]]:
         """Yield a conversation and its tools in the forms to try, those that change the least first."""
@@ -185,17 +176,10 @@ class ChatTemplate:
             return self._render(messages, AS_TRAINED, tools)
         except TemplateBudgetError:
             raise
-        except (_TemplateRefusal, TemplateError):
+        except TemplateError:
             return None
 
-    def _render(
-        self,
-        messages: Sequence[Message],
-        thinking: Thinking,
-        tools: _Tools,
-        *,
-        as_text: bool = False,
-    ) -> str:
+    def _render(self, messages: Sequence[Message], thinking: Thinking, tools: _Tools, *, as_text: bool = False) -> str:
         names = {call.id: call.name for message in messages for call in message.tool_calls}
         values = {
             "messages": [
@@ -211,7 +195,7 @@ class ChatTemplate:
             self._add_tools(values, list(map(_with_properties, tools)))
         try:
             return self._sandbox.within_time(lambda: self._template.render(values))
-        except _TemplateRefusal:
+        except TemplateError:
             raise
         except Exception as error:
             # A template is a program that can raise anything.
@@ -247,7 +231,11 @@ def _failure(error: Exception) -> TemplateError:
 
 
 def _refuse(message: object = "") -> NoReturn:
-    raise _TemplateRefusal(str(message))
+    reason = one_line(str(message)).rstrip(".") or "no reason was given"
+    raise TemplateError(
+        f"The model's chat template refuses this conversation: {reason}.",
+        "Start a new conversation, choose another reasoning effort, or try another model.",
+    )
 
 
 def _now(layout: str) -> str:
