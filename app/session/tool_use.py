@@ -92,9 +92,9 @@ class ToolUse:
         self._awaited, self._tools, self._n_rounds, self._calls = set(), {}, 0, []
         self._past, self._must_answer = PastCalls(), False
         known = {server.name: server for server in chosen_servers(self.servers(), names)}
-        changed = [name for name in known if self._servers.get(name) != known[name]]
-        for name in changed:
-            self.listed.pop(name, None)
+        for name in known:
+            if self._servers.get(name) != known[name]:
+                self.listed.pop(name, None)
         self._servers |= known
         ready = [server for name, server in known.items() if not ((now := self.listed.get(name)) and now.error)]
         self._chosen = {server.name for server in ready}
@@ -142,10 +142,7 @@ class ToolUse:
     def offered(self) -> tuple[dict[str, Any], ...]:
         """Return the tools of this turn, as in OpenAI's API."""
         return tuple(
-            {
-                "type": "function",
-                "function": {"name": name, "description": tool.description, "parameters": tool.schema},
-            }
+            {"type": "function", "function": {"name": name, "description": tool.description, "parameters": tool.schema}}
             for name, tool in sorted(self._tools.items())
         )
 

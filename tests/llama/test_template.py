@@ -190,12 +190,6 @@ def test_a_template_that_omits_the_prompt_is_recognized(source: str | None, lost
     assert ChatTemplate(source).leaves_out is lost
 
 
-def test_a_refusal_is_an_error() -> None:
-    error = failure("{{ raise_exception('Never\x1b[31m talk to me.') }}")
-    assert error.message == "The model's chat template refuses this conversation: Never [31m talk to me."
-    assert error.hint
-
-
 def test_a_renewed_budget_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
     template = ChatTemplate(None)
     monkeypatch.setattr(sandbox, "MAX_MADE", 500)
@@ -213,6 +207,8 @@ def test_error_texts_of_a_file_are_one_printable_line() -> None:
 
 
 def test_an_error_of_a_template_is_printable() -> None:
-    message = failure("{{ x|upper() }}{{ raise_exception('\x1b[2J' ~ 'a' * 5000) }}").message
-    assert message.isprintable()
-    assert len(message) < 400
+    error = failure("{{ x|upper() }}{{ raise_exception('\x1b[2J' ~ 'a' * 5000) }}")
+    assert error.message.startswith("The model's chat template refuses this conversation: [2Ja")
+    assert error.message.isprintable()
+    assert error.hint
+    assert len(error.message) < 400

@@ -91,10 +91,11 @@ async def test_a_command_answers_a_question() -> None:
         assert it.host.calls == []
 
 
-async def test_letters_go_to_the_prompt_not_into_the_answer() -> None:
+async def test_keys_that_answer_nothing_are_named_or_go_to_the_prompt() -> None:
     async with tool_chat() as it:
         await it.asks()
         await it.chat.shows(QUESTION)
+        await it.chat.press("5", shows="Press 1 to 4 or 0.")
         await it.chat.press("h", "i", "1")
 
         assert it.chat.prompt == "hi1"
@@ -221,14 +222,6 @@ async def test_the_steps_of_a_turn_stay_and_count_on_after_a_call() -> None:
         await it.returns("Milk.")
         says(chat, ("two ", D), details=replace(ROUND, number=1))
         await chat.until(lambda: [step.number for step in inspector.steps] == [1, 2])
-
-
-async def test_a_digit_that_is_no_answer_names_those_that_are() -> None:
-    async with tool_chat() as it:
-        await it.asks()
-        await it.chat.shows(QUESTION)
-        await it.chat.press("5", shows="Press 1 to 4 or 0.")
-        assert it.chat.prompt == ""
 
 
 async def test_a_question_that_was_left_is_asked_again(tmp_path: Path) -> None:
