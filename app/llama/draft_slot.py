@@ -15,6 +15,7 @@ from app.core.errors import DamagedFileError, ModelLoadError
 from app.engine.cache import TokenCache
 from app.engine.draft_model import HiddenDrafter, ModelDrafter
 from app.engine.draft_source import DraftSource
+from app.engine.interfaces import Verdict
 from app.engine.sources import Source
 from app.engine.vocab_compatibility import incompatibility, replace_unknown
 from app.hardware.fit import beside
@@ -194,6 +195,18 @@ class DraftSlot:
         head = head_context(kind, model, facts, self._target_context, params.draft_context(n_ctx, block_size))
         self.context = head
         self.drafter = HiddenDrafter(kind, self._target, head, is_end=self._target_context.model.is_end)
+        # The target's hidden rows take memory too, because it computes other batches with them.
+        compute = partial(self._draft_over_largest_batch, self.drafter, head)
+        reserve(self._target_context, params.model, is_planned=bool(params.memory), compute=compute)
+
+    def _draft_over_largest_batch(self, drafter: HiddenDrafter, head: Context) -> None:
+        target, context = self._target, self._target_context
+        n = max(1, min(target.n_batch, target.n_ctx - 1 - drafter.longest))
+        target.evaluate([0] * n, min(n, context.n_outputs))
+        drafter.draft([0] * (n + 1), drafter.longest, lambda depth, probability: Verdict.TAKE)
+        target.rollback(0)
+        drafter.forget()
+        context.native_ns = head.native_ns = 0
 
     @property
     def cache(self) -> TokenCache | None:

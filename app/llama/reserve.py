@@ -6,6 +6,9 @@ needs them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from app.core.errors import DecodeError, NoMemoryError
 from app.hardware.devices import Device
 from app.llama.context import Context
@@ -21,8 +24,12 @@ _LEFT_BYTES = 64 << 20
 assumption). Saved states need none, because they are copies in RAM."""
 
 
-def reserve(context: Context, params: ModelParams, *, is_planned: bool) -> None:
+def reserve(
+    context: Context, params: ModelParams, *, is_planned: bool, compute: Callable[[], None] | None = None
+) -> None:
     """Compute the largest batch on GPUs that hold the whole model, and check that enough of their memory stays free.
+
+    `compute` does that for a model with draft layers, which change what the target computes; None for a model alone.
 
     If the CPU computes layers too, this batch could take a minute. Unless Tandem planned the placement, the user may
     fill a GPU. Raises NoMemoryError.
@@ -33,7 +40,7 @@ def reserve(context: Context, params: ModelParams, *, is_planned: bool) -> None:
         _check(context, params, _FIRST_BATCH_BYTES)
     if params.is_whole_on_gpu(native.llama_model_n_layer(context.model.handle)):
         try:
-            _warm_up(context)
+            (compute or partial(_warm_up, context))()
         except DecodeError as error:
             raise NoMemoryError(error.message, error.hint) from error
     if is_planned:

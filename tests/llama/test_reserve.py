@@ -9,6 +9,9 @@ import pytest
 
 from app.cli.options import read_pair
 from app.core.errors import DecodeError, DoesNotFitError, NoMemoryError
+from app.engine.draft_model import HiddenDrafter
+from app.engine.interfaces import Judge
+from app.engine.types import Draft
 from app.hardware.devices import Device
 from app.llama import library
 from app.llama import reserve as module
@@ -20,7 +23,8 @@ from app.llama.model import Model
 from app.llama.native_errors import no_memory, scarce_device
 from app.llama.reserve import reserve
 from app.settings.model_params import ModelParams
-from tests.llama.conftest import NewContext
+from tests.llama.conftest import Load, NewContext
+from tests.llama.tiny_heads import KINDS
 
 pytestmark = pytest.mark.native
 GB = 1_000_000_000
@@ -154,6 +158,29 @@ def test_the_largest_batch_is_computed_and_forgotten(context: Context, monkeypat
 
     assert sizes == [context.n_batch, 1]
     assert (context.n_past, context.native_ns) == (0, 0)
+
+
+@pytest.mark.usefixtures("free")
+@pytest.mark.parametrize("kind", ["mtp-hybrid", "eagle3", "dflash", "gemma4"])
+def test_draft_layers_draft_over_the_largest_batch_and_forget_it(
+    load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    drafted: list[tuple[int, int]] = []
+    draft = HiddenDrafter.draft
+
+    def watched(self: HiddenDrafter, tokens: Sequence[int], limit: int, judge: Judge) -> Draft:
+        found = draft(self, tokens, limit, judge)
+        drafted.append((len(tokens), len(found)))
+        return found
+
+    monkeypatch.setattr(HiddenDrafter, "draft", watched)
+    target, layers = KINDS[kind].write(tmp_path)
+    pair = load(target, layers, mtp=layers is None)
+
+    ((n_tokens, n_drafted),) = drafted
+    assert n_tokens == pair.target.n_batch + 1
+    assert n_drafted > 0
+    assert (len(pair.target), pair.target.native_ns) == (0, 0)
 
 
 @pytest.mark.parametrize(("before", "after"), [(100, 100), (300, 10)])
