@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -100,7 +99,6 @@ class FakePair(_Base):
         self.model, self.prompts = Letters(), LetterPrompts()
         self.drafter = None
         self.ngrams = NgramIndex()
-        self.prompt_cache = PromptCache()
         if draft is not None:
             self.drafter = ModelDrafter(TokenCache(draft), N_VOCAB, self.model.is_end)
         most = most_drafted if can_draft else 0
@@ -108,6 +106,7 @@ class FakePair(_Base):
         self.info = PairInfo(info, info if draft is not None else None, target.n_ctx, "CPU", most_drafted=most)
         self.samplers: list[FakeSampler] = []
         self.guidance: Guidance | None = None
+        self.caches = self.prompt_cache()
         self.closed = False
         self.idle_s: float | None = None
         self.memory: PairStatistics | None = None
@@ -127,16 +126,8 @@ class FakePair(_Base):
         self.drafter, self.info = None, replace(self.info, draft=None)
         self.notices.append("It is left out.")
 
-    def prepare_caches(self, prompt: Sequence[int], conversation: str) -> None:
-        self.prompt_cache.prepare(
-            self.target, self.drafter.cache if self.drafter is not None else None, prompt, conversation
-        )
-
-    def lend_caches(self) -> AbstractContextManager[None]:
-        return self.prompt_cache.lend(self.target, self.drafter.cache if self.drafter is not None else None)
-
-    def store_states(self) -> None:
-        self.prompt_cache.write_soon()
+    def prompt_cache(self, budget_bytes: int = 0) -> PromptCache:
+        return PromptCache(self.target, lambda: self.drafter.cache if self.drafter else None, budget_bytes)
 
     def build_plain(self, prompt: PlainPrompt) -> RenderedPrompt:
         parts = (prompt.prefix, prompt.suffix) if isinstance(prompt, Infill) else prompt.parts

@@ -49,7 +49,7 @@ class CompareJob:
         request = readable_by(pair, self.request)
         prefix = conversation_prefix(pair, request)
         # Save the KV cache that the comparison replaces, as for another conversation.
-        pair.prepare_caches(prefix, self.request.conversation or "")
+        pair.caches.prepare(prefix, self.request.conversation or "")
         rounds: list[Round] = []
         broken: AppError | None = None
         numbers = range(self.first if self.first > 1 else WARM_UP, self.first + self.rounds)

@@ -6,7 +6,7 @@ process.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -61,10 +61,22 @@ class StateStore(Protocol):
 class PromptCache:
     """Saves the caches of a pair when another prompt replaces them, and restores them when it returns.
 
-    Above `budget_bytes`, the oldest state is dropped first. `store` writes states that took long to read.
+    Args:
+        target: The target's cache.
+        draft: Returns the draft model's cache, which may be another at each call; None without one.
+        budget_bytes: Memory for saved states; above it, the oldest state is dropped first.
+        store: Writes states that took long to read.
     """
 
-    def __init__(self, budget_bytes: int = 0, store: StateStore | None = None) -> None:
+    def __init__(
+        self,
+        target: TokenCache,
+        draft: Callable[[], TokenCache | None],
+        budget_bytes: int = 0,
+        store: StateStore | None = None,
+    ) -> None:
+        self._target = target
+        self._draft = draft
         self._budget_bytes = budget_bytes
         self._store = store
         self._saved: list[SavedPrompt] = []
@@ -76,47 +88,49 @@ class PromptCache:
         """Return the memory of all saved states."""
         return sum(saved.n_bytes for saved in self._saved)
 
-    def prepare(self, target: TokenCache, draft: TokenCache | None, prompt: Sequence[int], name: str = "") -> None:
+    def prepare(self, prompt: Sequence[int], name: str = "") -> None:
         """Make the caches share as much as possible with the next prompt; `name` identifies its conversation."""
+        target = self._target
         n_shared = common_prefix(target.tokens, prompt)
-        found = self._find(target, prompt, n_shared + FEWEST)
+        found = self._find(prompt, n_shared + FEWEST)
         if len(target) - n_shared >= max(FEWEST, _LOST_SHARE * len(target)):
-            self._keep(target, draft)
+            self._keep()
         if found is not None:
-            found.restore(target, draft)
+            found.restore(target, self._draft())
         self._name = name
 
     @contextmanager
-    def lend(self, target: TokenCache, draft: TokenCache | None) -> Iterator[None]:
+    def lend(self) -> Iterator[None]:
         """Lend the caches to other work, and restore them after it.
 
         Without memory for a copy, the next prompt finds a state on disk, or reads everything again.
         """
-        copied = self._copied(target, draft) if self._budget_bytes and len(target) else None
+        copied = self._copied() if self._budget_bytes and len(self._target) else None
         if copied is not None and copied.n_bytes + self.n_bytes > self._budget_bytes:
             copied = None
         if copied is None:
-            self.prepare(target, draft, (), self._name)
+            self.prepare((), self._name)
         yield
         if copied is not None:
-            copied.restore(target, draft)
+            copied.restore(self._target, self._draft())
 
     def write_soon(self) -> None:
         """Write states to disk in the background, after an answer."""
         if self._store is not None:
             self._store.write_soon()
 
-    def close(self, target: TokenCache, draft: TokenCache | None) -> None:
+    def close(self) -> None:
         """Write the present state to disk if it took long to read; forget all others. A second call does nothing."""
         self._saved.clear()
         store, self._store = self._store, None
         if store is not None:
-            if _is_worth_storing(target) and (saved := self._copied(target, draft)) is not None:
+            if self._is_worth_storing and (saved := self._copied()) is not None:
                 store.save(saved)
             store.close()
 
-    def _find(self, target: TokenCache, prompt: Sequence[int], n_least: int) -> SavedPrompt | None:
+    def _find(self, prompt: Sequence[int], n_least: int) -> SavedPrompt | None:
         """Return the state that saves most tokens; remove it from memory, because the cache will hold it."""
+        target = self._target
         best = max(self._saved, key=lambda saved: target.n_reusable(saved.target, prompt), default=None)
         n_best = target.n_reusable(best.target, prompt) if best is not None else 0
         if self._store is not None and (stored := self._store.find(target, prompt, max(n_least, n_best + 1))):
@@ -126,24 +140,27 @@ class PromptCache:
         self._saved.remove(best)
         return best
 
-    def _keep(self, target: TokenCache, draft: TokenCache | None) -> None:
-        store = self._store if _is_worth_storing(target) else None
-        if not (self._budget_bytes or store) or (saved := self._copied(target, draft)) is None:
+    def _keep(self) -> None:
+        store = self._store if self._is_worth_storing else None
+        if not (self._budget_bytes or store) or (saved := self._copied()) is None:
             return
         if store is not None:
             store.save(saved)
         # A state that the new state continues is no longer useful.
-        kept = [old for old in self._saved if common_prefix(old.target.tokens, target.tokens) < len(old.target.tokens)]
+        tokens = self._target.tokens
+        kept = [old for old in self._saved if common_prefix(old.target.tokens, tokens) < len(old.target.tokens)]
         self._saved = [*kept, saved]
         while self._saved and self.n_bytes > self._budget_bytes:
             del self._saved[0]
 
-    def _copied(self, target: TokenCache, draft: TokenCache | None) -> SavedPrompt | None:
-        if target.is_broken or (saved := target.save()) is None:
+    def _copied(self) -> SavedPrompt | None:
+        if self._target.is_broken or (saved := self._target.save()) is None:
             return None
+        draft = self._draft()
         return SavedPrompt(self._name, saved, draft.save() if draft is not None and not draft.is_broken else None)
 
-
-def _is_worth_storing(target: TokenCache) -> bool:
-    seconds = target.seconds_to_read(len(target))
-    return seconds >= _STORED_S if seconds is not None else len(target) >= _STORED_TOKENS
+    @property
+    def _is_worth_storing(self) -> bool:
+        n_tokens = len(self._target)
+        seconds = self._target.seconds_to_read(n_tokens)
+        return seconds >= _STORED_S if seconds is not None else n_tokens >= _STORED_TOKENS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -73,6 +73,7 @@ class NativePair:
         model: The target's weights and vocabulary.
         prompts: Renders conversations for the target.
         draft: The slot of the draft, which may be empty.
+        caches: Saves both caches when another prompt replaces them, and restores them.
         ngrams: Index of the conversation for n-gram drafting; the next turn adds only new tokens.
         memory: Learned statistics of the pair, once it was measured.
 
@@ -134,7 +135,8 @@ class NativePair:
             lost = lost or (self.drafter is None and self._planned.model.load_mtp)
             self.info = self._describe(() if lost else params.memory)
             self.memory = stored_measurements.load_statistics(memory_file(self._params))
-            self._prompt_cache = PromptCache(cache_bytes(params), state_store(self._params))
+            states = cache_bytes(params), state_store(self._params)
+            self.caches = PromptCache(self.target, lambda: self.draft.cache, *states)
             self._stack = stack.pop_all()
 
     @property
@@ -281,18 +283,6 @@ class NativePair:
             error = stored_measurements.save_statistics(memory_file(self._params), self.memory)
             self.save_error = error or self.save_error
 
-    def prepare_caches(self, prompt: Sequence[int], conversation: str) -> None:
-        """Restore the caches that share most with a prompt; see `app.engine.prompt_cache`."""
-        self._prompt_cache.prepare(self.target, self.draft.cache, prompt, conversation)
-
-    def lend_caches(self) -> AbstractContextManager[None]:
-        """Lend the caches to other work, and restore them after it."""
-        return self._prompt_cache.lend(self.target, self.draft.cache)
-
-    def store_states(self) -> None:
-        """Write saved states to disk in the background, after an answer."""
-        self._prompt_cache.write_soon()
-
     def build_plain(self, prompt: PlainPrompt) -> RenderedPrompt:
         """Return a prompt without a chat template."""
         return RenderedPrompt(plain_tokens(self.model, prompt, self.target.n_ctx), AnswerPart.ANSWER)
@@ -318,5 +308,5 @@ class NativePair:
 
     def close(self) -> None:
         """Store the present state; free both models and their contexts. A second call does nothing."""
-        self._prompt_cache.close(self.target, self.draft.cache)
+        self.caches.close()
         self._stack.close()

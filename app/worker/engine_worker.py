@@ -290,7 +290,7 @@ class EngineWorker(CommandQueue):
                 self._emit(event)
         finally:
             if self._pair is not None:
-                self._pair.store_states()
+                self._pair.caches.write_soon()
             self._free_spent()
 
     def _free_spent(self) -> None:

@@ -141,7 +141,7 @@ class MeasureJob:
 
     def run(self, pair: LoadedPair, number: int, controls: Controls) -> Iterator[Event]:
         if needs_measuring(pair, self.drafting) and not controls.waits(self.after_s):
-            with pair.lend_caches():
+            with pair.caches.lend():
                 yield from measure(pair, number, controls.cancelled)
         yield JobEnded(number, not controls.cancelled())
 

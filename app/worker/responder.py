@@ -115,7 +115,7 @@ def _generate(
 
     def prepare_caches() -> None:
         if request.conversation is not None:
-            pair.prepare_caches(prompt.tokens, request.conversation)
+            pair.caches.prepare(prompt.tokens, request.conversation)
         if not request.cache_prompt:
             pair.target.rollback(0)
 

@@ -42,11 +42,12 @@ class Conversations:
         self.model = FakeModel(always(1), n_ctx=4096)
         self.model.can_truncate = can_truncate
         self.cache = TokenCache(self.model)
-        self.prompt_cache = PromptCache(budget_bytes, store)
+        self.draft: TokenCache | None = None
+        self.prompt_cache = PromptCache(self.cache, lambda: self.draft, budget_bytes, store)
 
-    def read(self, prompt: Sequence[int], name: str = "", *, draft: TokenCache | None = None) -> int:
+    def read(self, prompt: Sequence[int], name: str = "") -> int:
         """Read a prompt; return how many of its tokens needed no reading."""
-        self.prompt_cache.prepare(self.cache, draft, prompt, name)
+        self.prompt_cache.prepare(prompt, name)
         n_cached = self.cache.reuse(prompt)
         for _ in self.cache.read(prompt, lambda: False):
             pass
@@ -72,9 +73,10 @@ def test_a_conversation_that_comes_back_is_not_read_again(
 
 
 def test_the_draft_model_is_saved_and_restored_with_the_target() -> None:
-    chats, draft = Conversations(10 * _STATE), TokenCache(FakeModel(always(1), n_ctx=4096))
+    chats = Conversations(10 * _STATE)
+    draft = chats.draft = TokenCache(FakeModel(always(1), n_ctx=4096))
     for prompt in (A, B, A):
-        chats.read(prompt, draft=draft)
+        chats.read(prompt)
         before = len(draft.tokens)
         draft.reuse(prompt)
         for _ in draft.read(prompt, lambda: False):
@@ -100,7 +102,7 @@ def test_a_state_that_took_long_to_read_is_stored_under_its_conversation(
     chats.read(B, "8")
     assert [saved.name for saved in store.saved] == ["7"] * is_stored
     assert chats.read([*A, 9], "7") == len(A) * is_stored
-    chats.prompt_cache.close(chats.cache, None)
+    chats.prompt_cache.close()
     assert store.is_closed
     assert store.saved[-1:] == [] or store.saved[-1].name == "7"
     assert bool(store.saved) is is_stored

@@ -250,13 +250,17 @@ def test_a_conversation_with_a_picture_is_restored_from_memory_and_disk(
 
     def load() -> tuple[NativePair, PromptCache, tuple[int, ...]]:
         pair = new_pair(name, mtp=mtp)
-        return pair, PromptCache(1 << 30, StateFiles(tmp_path / "states/pair", 1 << 30)), build(pair)
+        return (
+            pair,
+            PromptCache(pair.target, lambda: None, 1 << 30, StateFiles(tmp_path / "states/pair", 1 << 30)),
+            build(pair),
+        )
 
     def build(pair: NativePair, *more: Message) -> tuple[int, ...]:
         return pair.prompts.build([first, *more], pictures=[a_picture(name)]).tokens
 
     def turn(pair: NativePair, states: PromptCache, prompt: Sequence[int], conversation: str) -> Answer:
-        states.prepare(pair.target, None, prompt, conversation)
+        states.prepare(prompt, conversation)
         return answer(pair, prompt, pair.drafter if mtp else None, 8)
 
     pair, states, prompt = load()
@@ -270,7 +274,7 @@ def test_a_conversation_with_a_picture_is_restored_from_memory_and_disk(
     back = turn(pair, states, longer, "a")
     assert (back.tokens, len(encodes)) == (second, n_encodes)
     assert back.n_cached >= len(prompt) - 17
-    states.close(pair.target, None)
+    states.close()
 
     pair, states, prompt = load()
     longer = build(pair, Message(Role.ASSISTANT, "x"), Message(Role.USER, "and?"))
@@ -278,7 +282,7 @@ def test_a_conversation_with_a_picture_is_restored_from_memory_and_disk(
     assert (back.tokens, len(encodes)) == (second, n_encodes)
     assert back.n_cached >= len(prompt) - 17
     assert turn(pair, states, prompt, "a").tokens == expected
-    states.close(pair.target, None)
+    states.close()
 
 
 class Stopping(projector.Projector):

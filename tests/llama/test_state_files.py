@@ -63,18 +63,18 @@ class Process:
         self.context = context
         self.cache = TokenCache(context or self.model)
         self.budget_bytes = budget_bytes
-        self.prompts = PromptCache(budget_bytes, StateFiles(states / folder, cap_bytes))
+        self.prompts = PromptCache(self.cache, lambda: None, budget_bytes, StateFiles(states / folder, cap_bytes))
 
     def read(self, prompt: Sequence[int], name: str = "") -> int:
         """Read a prompt; return how many of its tokens needed no reading."""
-        self.prompts.prepare(self.cache, None, prompt, name)
+        self.prompts.prepare(prompt, name)
         n_cached = self.cache.reuse(prompt)
         for _ in self.cache.read(prompt, lambda: False):
             pass
         return n_cached
 
     def end(self) -> None:
-        self.prompts.close(self.cache, None)
+        self.prompts.close()
 
 
 def stored(states: Path, name: str, prompt: Sequence[int]) -> Path:

@@ -196,7 +196,7 @@ def test_restored_conversations_continue_as_new_ones(files: Files, monkeypatch: 
     def answers(pair: NativePair, *conversations: str) -> list[tuple[int, list[int]]]:
         found = []
         for name in conversations:
-            pair.prepare_caches(prompts[name], name)
+            pair.caches.prepare(prompts[name], name)
             n_read = len(prompts[name]) - pair.target.reuse(prompts[name])
             found.append((n_read, answer(pair, drafting(pair), prompts[name], 12)[0]))
         return found

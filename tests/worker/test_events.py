@@ -77,7 +77,7 @@ class Emptying(FakePair):
 @pytest.mark.parametrize("is_stopped", [False, True])
 def test_a_measurement_leaves_even_a_short_conversation_in_the_cache(is_stopped: bool) -> None:
     pair = Emptying(FakeModel(mixing(1), n_ctx=1024, n_batch=1024))
-    pair.prompt_cache = type(pair.prompt_cache)(budget_bytes=1 << 20)
+    pair.caches = pair.prompt_cache(1 << 20)
     text = [1 + i % 20 for i in range(40)]
     pair.target.evaluate(text, 1)
     *_, ended = MeasureJob(AUTOMATIC).run(pair, 7, Controls(lambda: is_stopped))
