@@ -30,18 +30,6 @@ _RECIPIENT_MARKUP = ReasoningMarkup(
     conclude="<|eom|><|start|>assistant to=user<|message|>",
     speak=" to=user<|message|>",
 )
-# Solar Open: a reasoning message and a content message.
-_MESSAGE_MARKUP = ReasoningMarkup(
-    open="<|think|>",
-    close="<|end|>",
-    answer="<|content|>",
-    end="<|end|>",
-    headers=("<|begin|>",),
-    header_words=("assistant",),
-    think="<|think|>",
-    conclude="<|end|><|begin|>assistant<|content|>",
-    speak="<|content|>",
-)
 
 
 def _sections(
@@ -64,7 +52,14 @@ def _tags(open: str, close: str, think: str = "", *, reopens: bool = False) -> R
 _FAMILY_MARKUPS: tuple[tuple[tuple[str, ...], ReasoningMarkup], ...] = (
     (("<|channel|>", "<|message|>"), _GPT_OSS_MARKUP),
     (("<|eom|>", "to=self"), _RECIPIENT_MARKUP),
-    (("<|think|>", "<|content|>"), _MESSAGE_MARKUP),
+    # Solar Open: a reasoning message and a content message
+    (
+        ("<|think|>", "<|content|>"),
+        replace(
+            _sections("<|think|>", "<|end|>", "<|content|>", "<|end|>", ("<|begin|>",), ("assistant",)),
+            conclude="<|end|><|begin|>assistant<|content|>",
+        ),
+    ),
     (
         ("<|open|>", "<|close|>", "<|end_of_msg|>"),
         # Kimi K3

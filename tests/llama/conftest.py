@@ -35,16 +35,12 @@ _SHADERS = os.environ.get("MESA_SHADER_CACHE_DIR", str(Path.home() / ".cache" / 
 
 @pytest.fixture(scope="session")
 def model(demo_target: Path) -> Iterator[Model]:
-    loaded = Model(open_model_file(demo_target))
-    yield loaded
-    loaded.close()
+    yield from _loaded(demo_target)
 
 
 @pytest.fixture(scope="session")
 def draft_model(demo_draft: Path) -> Iterator[Model]:
-    loaded = Model(open_model_file(demo_draft))
-    yield loaded
-    loaded.close()
+    yield from _loaded(demo_draft)
 
 
 @pytest.fixture

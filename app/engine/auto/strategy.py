@@ -241,22 +241,16 @@ class AutomaticDrafting(Strategy):
             source.accept(result.tokens, result.n_accepted)
 
     def _learn_acceptance(self, result: StepResult) -> None:
+        # The target's own token also judges the first drafted token that was not submitted.
         proposal = self._attempt.proposal.draft
-        labels: list[tuple[float, int, bool]] = []
+        judged = _judged(proposal, result.tokens)
+        labels = [label for label, source in zip(judged, proposal.sources, strict=False) if not source.is_free]
         # If a step predicted all tokens, the next token follows an accepted token.
-        follows_accepted, self._all_predicted = self._all_predicted, False
-        for depth, (source, confidence) in enumerate(zip(proposal.sources, proposal.confidences, strict=True)):
-            # The target's own token also judges the first drafted token that was not submitted.
-            if depth >= len(result.tokens):
-                break
-            accepted = proposal.tokens[depth] == result.tokens[depth]
-            if not source.is_free:
-                labels.append((confidence, depth, accepted))
-                if depth > 0 or follows_accepted:
-                    self._run_length.observe_token(accepted=accepted)
-            if not accepted:
-                break
-            self._all_predicted = not source.is_free and depth == len(result.tokens) - 1
+        follows_accepted = self._all_predicted
+        self._all_predicted = len(labels) == len(result.tokens) and labels[-1][-1]
+        for _, depth, accepted in labels:
+            if depth > 0 or follows_accepted:
+                self._run_length.observe_token(accepted=accepted)
         self.statistics.model.observe(labels)
         self._run_length.observe_draft(self._attempt.n_drafted, [accepted for *_, accepted in labels])
 
