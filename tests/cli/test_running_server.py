@@ -15,7 +15,7 @@ from app.cli.running_server import RunningServer, ServerAnswer
 from app.core.errors import INTERRUPTED
 from app.server.fields import Fields
 from app.server.service import Service
-from app.settings.layers import DEFAULTS
+from app.settings.layers import DEFAULTS, Layer
 from app.worker.request import AnswerRequest
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
@@ -43,16 +43,8 @@ def sending(data: bytes, *, ends: bool = True) -> Iterator[ServerAnswer]:
 
 
 def test_a_server_answers_with_the_settings_of_run_and_detects_loops_for_no_other_client() -> None:
-    settings = DEFAULTS.over(
-        {
-            "sampling.temp": 0.3,
-            "sampling.seed": 7,
-            "answer.stop": ("end", "\n\n"),
-            "answer.max_tokens": 12,
-            "answer.thinking": "off",
-            "answer.stop_on_repeat": True,
-        }
-    )
+    asked: Layer = {"sampling.seed": 7, "answer.max_tokens": 12, "answer.thinking": "off", "answer.stop": ("a", "\n")}
+    settings = DEFAULTS.over({**asked, "answer.stop_on_repeat": True})
     service = Service(
         Mock(**{"metrics.pair": None}), DEFAULTS.over({"sampling.temp": 1.0, "answer.system": "Be brief."}), "fake"
     )
