@@ -124,11 +124,7 @@ status = TerminalLine()
 
 
 class AnswerPrinter:
-    """Streams an answer to one stream and the reasoning to another, or prints both as JSON at the end.
-
-    Args:
-        prefill: Text that the answer begins with.
-    """
+    """Streams an answer to one stream and the reasoning to another, or prints both as JSON at the end."""
 
     def __init__(self, answer: TextIO, reasoning: TextIO, prefill: str = "", *, as_json: bool = False) -> None:
         self._answer = answer

@@ -22,7 +22,6 @@ class Removal:
 
     Attributes:
         note: The origin, unless it is a complete download.
-        kept: Why the file is kept, if it is.
     """
 
     path: Path

@@ -24,8 +24,6 @@ class RunTools:
 
     Args:
         answer: Starts an answer of the engine.
-        emit: Receives the events of the servers.
-        allowed: Names of the tools that may run.
         limit: Largest number of consecutive answers with calls.
 
     Attributes:

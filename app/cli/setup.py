@@ -51,7 +51,6 @@ class _Options:
     """Options of a setup; see `tandem setup --help`.
 
     Attributes:
-        is_named: Whether the user chose the name of the pair.
         default: Whether the pair becomes the default; None makes it the default only if it is the first pair.
     """
 

@@ -38,7 +38,6 @@ class Difference:
         alone: Logits of both tokens in single-token batches, if computed.
         batched: Logits of both tokens in the batches of the drafted answer.
         moved: Largest change of any logit between the two, if computed.
-        near_tie: Whether rounding explains the difference, if computed.
         p_alone: Probabilities of both tokens in single-token batches, before any sampler.
         p_batched: The same probabilities in the batches of the drafted answer.
     """

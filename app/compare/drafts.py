@@ -140,7 +140,6 @@ class Expected:
     """Expected gain of automatic drafting with a draft.
 
     Attributes:
-        draft_ns: Time to draft one token in nanoseconds.
         speedup: 1 if automatic drafting would not draft.
         length: Best constant draft length; 0 if automatic drafting would not draft.
     """

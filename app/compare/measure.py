@@ -73,7 +73,6 @@ class SideFigures:
         ratio: Its speed relative to the baseline, round by round; None for the baseline and if not measured.
         tokens_per_second: Speed after the first token.
         acceptance: Accepted over drafted tokens in all rounds, if any were drafted.
-        tokens_per_verify: Tokens per verify step in all rounds.
         draft_prompt_ms: Draft model's prefill time; counted against drafting.
         is_idle: Whether it neither drafted nor read a prompt with the draft model.
     """

@@ -75,7 +75,6 @@ class Run:
     """One answer of one side.
 
     Attributes:
-        contender: Name of the side.
         tokens: Token ids of the answer with its end token.
         notices: Notices of the responder, such as a lost draft model.
         drafter: "model", "ngram", "model+ngram" or "none".

@@ -34,7 +34,6 @@ class Comparison:
     """One prompt, compared; the first side is the baseline.
 
     Attributes:
-        rounds: The rounds that every side finished.
         differences: The first difference from the baseline of each compared side; None for the same text.
     """
 

@@ -30,7 +30,6 @@ class Attachment:
     Attributes:
         name: One line; a file's path as typed.
         is_file: Whether the question refers to it as `@name` instead of `[name]`.
-        picture: The picture that the text describes, if any.
     """
 
     name: str

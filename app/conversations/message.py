@@ -32,7 +32,6 @@ class Message:
     """A message; `content` excludes the reasoning.
 
     Attributes:
-        tool_calls: Tool calls of an answer.
         tool_call_id: The call whose result this is, for a message of a tool.
         pictures: Pictures in the order of the `MARK`s in the content.
     """

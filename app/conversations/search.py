@@ -32,7 +32,6 @@ class Hit:
 
     Attributes:
         message: The newest message with a hit; None if only the title has one.
-        excerpt: Excerpt of that message, or the title.
     """
 
     conversation: int

@@ -212,7 +212,6 @@ class Summary:
     Attributes:
         id: 0 outside a store.
         title: One line; "" if there are no messages.
-        named: Whether the user chose the title.
         created: Seconds since 1970; `updated` is the time of the last message.
         tags: Words that sort conversations, without "#".
     """

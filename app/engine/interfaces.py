@@ -57,7 +57,6 @@ class SavedState:
     """Copy of the whole state of a context, in RAM.
 
     Attributes:
-        n_past: Number of tokens in it.
         snapshots: Earlier states of a recurrent model, each with its number of tokens.
         skipped: Pictures with fewer positions than cells; see `app.engine.pictures.skipped_positions`.
     """
@@ -241,7 +240,6 @@ class AnswerStart:
 
     Attributes:
         sequence: Prompt and answer so far; the last token was just chosen.
-        max_tokens: Largest number of tokens that may follow.
         undrafted_ns: Nanoseconds of the answer so far, if drafting was off until now.
     """
 
@@ -256,7 +254,6 @@ class StepResult:
     """Outcome of a step, as a strategy learns from it.
 
     Attributes:
-        n_past: Tokens in the target's cache before the step.
         tokens: The emitted tokens, accepted tokens first.
         total_ns: Nanoseconds since the end of the previous step, by the work clock.
         draft_ns: Part of `total_ns` spent on the proposal.

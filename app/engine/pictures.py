@@ -21,8 +21,6 @@ def picture_ids(identity: bytes, n_cells: int, n_positions: int, *, is_first: bo
 
     Args:
         identity: A hash of everything that its rows depend on, `IDENTITY_BYTES` long.
-        n_cells: Number of its rows.
-        n_positions: Number of its positions, at most `n_cells`.
         is_first: False for a later slice.
     """
     starts = range(0, IDENTITY_BYTES, _WORD_BYTES)

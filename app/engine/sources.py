@@ -16,7 +16,6 @@ class Source(StrEnum):
 
     Attributes:
         with_article: Name on the screen with its article.
-        label: Name without the article.
         brief: Name in a narrow column.
         file_name: Pattern in the name of a file with only these layers, if names show it.
         is_free: Whether a draft takes almost no time, because no model computes it.

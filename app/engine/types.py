@@ -195,7 +195,6 @@ class Draft:
     """Tokens proposed for the positions after the last token.
 
     Attributes:
-        tokens: The proposal, first position first.
         confidences: The source's value for each token: a probability in (0, 1], or the support of an n-gram.
     """
 

@@ -21,8 +21,6 @@ class VocabInfo:
         tokens: The text of every id, as UTF-8 bytes.
         bos: Id of the token that begins a text, if any.
         eos: Id of the token that ends a text, if any.
-        add_bos: Whether the model adds `bos` before each text.
-        add_eos: Whether the model adds `eos` after each text.
     """
 
     kind: str

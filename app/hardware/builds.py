@@ -45,7 +45,6 @@ class LoadFailure:
         reason: What is wrong, as a clause.
         fix: How to make the installed build run, as a sentence; None if only another build helps.
         avoid: Backends whose ready-made builds would fail in the same way.
-        can_compile: Whether compiling these backends here would work.
         cuda: Major version of the CUDA toolkit whose libraries are missing.
     """
 

@@ -73,7 +73,6 @@ class Facts:
 
     Attributes:
         build: The installed build; None if it cannot be loaded, which `failure` explains.
-        environment: Checks of versions and folders.
         hidden: Environment variables that hide devices from llama.cpp, as NAME=VALUE.
     """
 

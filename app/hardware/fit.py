@@ -86,7 +86,6 @@ class PairNeeds:
     Attributes:
         rooms: Every device in llama.cpp's order, RAM last.
         asked: Place of the target; what it leaves open is planned.
-        draft_asked: Place of the draft.
     """
 
     target: ModelMemory

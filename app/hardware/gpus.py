@@ -24,7 +24,6 @@ class Gpu:
         vendor: "nvidia", "amd", "intel" or "apple".
         name: The vendor's name for it, or its PCI number.
         total_bytes: VRAM; None if unknown or shared with the CPU.
-        driver: The driver, with its version if known.
         toolkit: Installed versions of the vendor's toolkit, newest first, such as "CUDA 12.4".
         target: Compute capability such as "8.9", if known.
         api: Newest CUDA version that the driver supports, if known.

@@ -27,8 +27,6 @@ class Offer:
 
     Attributes:
         settings: The settings to change; empty if another pair or file is needed.
-        suffices: Whether the pair fits with this change alone.
-        pair: Name of the pair to use instead.
     """
 
     what: str
@@ -51,7 +49,6 @@ def offers(pair: PairNeeds, *, smaller: Proposal | None = None, flash_attention:
     """Return the options for a pair that does not fit, least harmful first; () if it fits.
 
     Args:
-        smaller: The largest known pair that fits.
         flash_attention: The setting; a quantized cache needs flash attention.
     """
     now = pair.plan()

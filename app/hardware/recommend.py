@@ -245,11 +245,7 @@ def bytes_per_token(pair: Pair) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Status of a pair.
-
-    Attributes:
-        set_up: Whether it can be opened immediately.
-    """
+    """Status of a pair."""
 
     pair: Pair
     proposal: Proposal

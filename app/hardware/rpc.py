@@ -57,9 +57,6 @@ def parse_endpoint(text: str) -> str:
 def query_server(endpoint: str, seconds: float = _TIMEOUT_S) -> RpcServer:
     """Ask a server for its version and the memory of its devices.
 
-    Args:
-        endpoint: Address from `parse_endpoint`.
-
     Raises:
         RemoteError: The server cannot be reached, does not answer in time, or speaks another protocol.
     """

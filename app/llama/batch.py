@@ -28,14 +28,7 @@ _MAX_TOKENS_WRITTEN_SINGLY = 16
 
 
 class NativeBatch:
-    """Owns the arrays of a native batch of tokens, rows, or both.
-
-    Args:
-        size: Largest batch in tokens.
-
-    Attributes:
-        rows: Rows of the next batch that has any.
-    """
+    """Owns the arrays of a native batch of tokens, rows, or both."""
 
     def __init__(self, size: int, width: int = 0) -> None:
         self.rows: Rows = np.zeros((size, width), np.float32)
@@ -79,7 +72,6 @@ class PictureSlice:
 
     Attributes:
         n_cells: Rows that a target reads instead of tokens.
-        n_positions: Positions of the rows.
         is_causal: Whether a row sees only earlier rows; if not, all rows must be in one batch.
         positions: Positions after the first, shape (n_sections, n_cells): M-RoPE has four sections, others one.
         moves: 1 for each position that depends on the first, else 0; same shape as `positions`.

@@ -121,12 +121,10 @@ class DraftSlot:
 
     Args:
         cancel: Stops a decode in the middle.
-        notices: Receives a notice for each unusable draft.
 
     Attributes:
         drafter: The source of drafts, if there is a usable draft.
         model: The draft's file as loaded, if any; None for MTP layers in the target's file.
-        context: The draft's native context.
     """
 
     def __init__(self, context: Context, target: TokenCache, cancel: CancelFlag, notices: list[str]) -> None:

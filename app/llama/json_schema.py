@@ -76,7 +76,6 @@ def schema_rule(schema: Any, owner: str = "The JSON schema", *, strict: bool = F
     the schema holds, as in OpenAI's API, and the log names the keyword once; llama-server says nothing.
 
     Args:
-        schema: As a client sent it.
         owner: Subject of the error message.
 
     Raises:
@@ -209,7 +208,6 @@ def _prepared(schema: Mapping[str, Any], place: tuple[str, ...], ignored: list[s
     """Return a schema in llguidance's terms.
 
     Args:
-        place: Where it is in the document.
         ignored: Unknown keywords are appended.
         closes: Whether objects with named properties allow no others, unless they say so.
     """

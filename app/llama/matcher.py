@@ -69,7 +69,6 @@ class Matcher:
     """Owns the position of an answer in a grammar in llguidance's Lark syntax. Checking a draft never moves it.
 
     Args:
-        model: Chooses the tokens.
         lax: Whether the answer continues without the grammar if it is too complex; otherwise that is an error.
 
     Raises:

@@ -70,12 +70,8 @@ class NativePair:
 
     Attributes:
         idle_s: Seconds without a command after which the pair is freed, if limited.
-        model: The target's weights and vocabulary.
-        prompts: Renders conversations for the target.
-        draft: The slot of the draft, which may be empty.
         caches: Saves both caches when another prompt replaces them, and restores them.
         ngrams: Index of the conversation for n-gram drafting; the next turn adds only new tokens.
-        memory: Learned statistics of the pair, once it was measured.
 
     Raises:
         ModelFileError: A file is missing or is no model.

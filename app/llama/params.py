@@ -30,12 +30,10 @@ class ContextParams:
     """Parameters of a context.
 
     Attributes:
-        n_ctx: Tokens in the KV cache.
         n_batch: Largest number of tokens in a decode.
         n_outputs: Largest number of logits rows in a decode. llama.cpp reserves n_outputs x n_vocab floats.
         kv_type: A key of `app.settings.placement.KV_TYPES`, for keys and values.
         n_snapshots: Earlier states of a recurrent model, so that as many tokens can be rolled back.
-        settings: Settings shared by both models.
     """
 
     n_ctx: int
@@ -78,7 +76,6 @@ class PairParams:
             llama.cpp creates its threads again when the number changes.
         memory: Estimated memory of both models on each device; () without an estimate.
         n_ctx_room: Longest context that fits into memory; 0 without an estimate.
-        tuned: Settings of the fastest placement measured on this machine.
         n_ctx_auto: Context if the settings leave it open; None is `DEFAULT_CONTEXT`, or longer if that costs little.
         preferred_ctx: Context up to which an open context may cost more memory.
         projector: GGUF file that encodes pictures for the target, if any.

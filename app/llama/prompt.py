@@ -36,9 +36,6 @@ class PromptBuilder:
     The rendered text is tokenized with special tokens, as in training. A message with the text of a control token could
     end its own turn; such texts are hidden before rendering and restored as ordinary characters.
 
-    Attributes:
-        thinking_support: Thinking settings that change the model's prompt.
-
     Raises:
         TemplateError: The template is invalid, leaves out the user's words, or exceeds its budget.
     """
@@ -77,7 +74,6 @@ class PromptBuilder:
         template would trim it, drop its reasoning and end its turn.
 
         Args:
-            messages: The conversation, ending with the user.
             thinking: Reasoning settings; ignored if the prefilled answer has reasoning.
             tools: Tools that the model may call, as in OpenAI's API.
             pictures: Pictures in the order of their marks in messages; marks in answers are dropped.

@@ -71,8 +71,6 @@ class ChatTemplate:
     Attributes:
         is_chatml: Whether it is the built-in template, for models whose file has none.
         leaves_out: Whether the user's words are always lost.
-        shows_tools: Whether it writes tools into the prompt.
-        call_format: The format of calls in the model's answers.
 
     Raises:
         TemplateError: It is no valid Jinja, or it exceeded its budget.

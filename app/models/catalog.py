@@ -80,9 +80,7 @@ class Pair:
         drafting: Fixed drafting parameters; None for automatic drafting.
         bytes_per_token: Bytes that the target reads for one token; 0 for all of its weights.
         expert_bytes: Size of the target's experts; 0 if unknown.
-        expert_layers: Layers of the target that have experts.
         working: Memory besides the weights, if known.
-        shipped: Whether the entry comes with Tandem.
     """
 
     name: str

@@ -37,7 +37,6 @@ class HeadFacts:
     """Facts from the header of an EAGLE-3 head, a DFlash block, or an MTP layer in a separate file.
 
     Attributes:
-        target_layers: Layers of the target whose inputs it reads.
         block_size: Tokens of a DFlash block, including the last token of the text before it.
         mask_token: Placeholder token at the drafted positions of a DFlash block.
         fault: Why Tandem cannot use it, as a clause.

@@ -84,7 +84,6 @@ class ModelMemory:
         window_gain: Bytes of the KV cache that a small window cache saves; 0 if it is used or useless.
         projector: Encoder of pictures, on the target's first device: its weights and its compute buffers.
         expert_copy: Bytes of the largest expert tensor; a device copies experts from RAM for long batches.
-        can_quantize_cache: Whether `kv_type` may have fewer bits.
         follows_target: Whether it is draft layers that must be on their target's devices; see
             `HeadFacts.follows_target`.
     """
@@ -211,7 +210,6 @@ class ContextShape:
 
     Attributes:
         kv_type: A key of `KV_TYPES`.
-        n_outputs: Rows of logits in one batch.
         n_snapshots: Earlier recurrent states to store, if llama.cpp can.
         flash_attention: False stores every head's scores over the whole cache.
         swa_full: False keeps only the sliding window and one batch in its layers, and copies of the window in RAM.

@@ -95,10 +95,8 @@ class ModelFacts:
 
     Attributes:
         name: Displayed name; see `known_as`.
-        architecture: llama.cpp's name.
         n_parameters: None if the header does not list all tensors.
         n_ctx_train: Training context in tokens; 0 if unknown.
-        weight_bytes: Size of all files.
         kv_bytes_per_token: KV cache of one token at 16 bits, without MTP layers.
         can_rollback: Whether rejected tokens can be removed from its cache.
         expert_share: Share of the experts that compute a token; 1 without experts.

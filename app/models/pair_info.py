@@ -60,7 +60,6 @@ class PairInfo:
         n_ctx_room: Longest context that fitted at loading, in tokens; 0 if not estimated.
         most_drafted: Drafted tokens that the target can roll back; None for any number.
         wants_draft_model: Whether a recurrent target could roll back if it was loaded with a draft model.
-        thinking_support: Thinking settings that change the target's prompt.
         draft_failed: Whether the draft model failed and is not used until the pair is loaded again.
         projector: Name of the file that encodes pictures, if the pair reads pictures.
     """

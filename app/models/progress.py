@@ -71,7 +71,6 @@ class FileProgress:
 
     Attributes:
         role: "target", "draft", or "vision" for a projector.
-        done: Bytes on disk.
         waiting: Why nothing happens at the moment, or "".
         n_received: Bytes on disk that this run received.
     """
@@ -97,7 +96,6 @@ class DownloadProgress:
     """Both downloads.
 
     Attributes:
-        bytes_per_s: Speed of both together over the last seconds.
         left_s: Time left at that speed, once it is known.
     """
 

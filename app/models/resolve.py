@@ -49,7 +49,6 @@ class ResolvedModel:
         files: Files in the repository, in the order of a split model's parts; () for a file on this machine.
         path: The file to load, if it is already on this machine.
         beside: Draft layers in the same repository, preferred first.
-        moved_to: New name of the repository, if it was renamed.
         projector: Projector for a target in the same repository, if any.
     """
 
@@ -73,7 +72,6 @@ def resolve(source: ModelSource, demo_file: DemoFile, watcher: Watcher, *, draft
     """Find the files of a source.
 
     Args:
-        watcher: Receives the status text, and cancels the request.
         draft: Whether it is used as a draft, which decides the default quantization.
 
     Raises:

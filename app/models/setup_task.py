@@ -41,7 +41,6 @@ class SetupProgress:
     """Progress of a pair's setup, or of a check without a setup.
 
     Attributes:
-        prepared: Result of the check, once it has ended.
         header_progress: Progress of reading model headers; empty if none are read.
     """
 
@@ -80,7 +79,6 @@ class SetupTask:
 
     Attributes:
         pair: Returns the pair; called on the thread, may raise AppError.
-        prepared: Result of an earlier check.
         installs: Whether to set it up after the check.
         confirmed: Whether models may be downloaded without asking.
         finds_draft: See `app.models.setup.prepare`, also for `finds_projector` and `latest`.

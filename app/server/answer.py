@@ -260,10 +260,6 @@ class Format(ABC):
 
     Attributes:
         waits: Whether the first event waits for the number of prompt tokens.
-
-    Args:
-        fields: The client's request.
-        index: Number of the answer in the request.
     """
 
     waits = False

@@ -34,7 +34,6 @@ def read_messages(
 
     Args:
         items: Messages, and the other items of OpenAI's responses API. Reasoning belongs to the next item.
-        pictures: Receives their pictures.
         tools: Tools of the request; tools in namespaces have other names for the model.
     """
     names = {tool["namespace"]: tool["function"]["name"] for tool in tools if "namespace" in tool}

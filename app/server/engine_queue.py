@@ -32,7 +32,6 @@ class Metrics:
     """Counters since the start; rates are those of the last answer.
 
     Attributes:
-        pair: The loaded pair, once it is loaded.
         total: Sums over all answers.
         current: Counters of the running answer, or of the last answer.
         longest: Largest number of tokens of a prompt and its answer.

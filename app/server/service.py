@@ -49,7 +49,6 @@ class Access:
     """Access rules of the server.
 
     Attributes:
-        host: Address that the server listens on.
         key: Key required in every request, or "".
         origins: Web pages that may call the server.
     """
@@ -109,7 +108,6 @@ class Service:
     """State shared by the routes.
 
     Attributes:
-        settings: Settings of answers, which requests override.
         on_end: Called with method, path and status when a request has its response, or its stream begins.
         report: Numbers for the field "tandem" of a chat completion that asks for it.
         started: Seconds since 1970.

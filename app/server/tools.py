@@ -164,11 +164,7 @@ def custom_arguments(text: object) -> str:
 
 
 class InputReader:
-    """Converts a custom tool's arguments to its input while they are written.
-
-    Attributes:
-        text: The input so far.
-    """
+    """Converts a custom tool's arguments to its input while they are written."""
 
     def __init__(self) -> None:
         self.text = ""

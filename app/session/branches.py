@@ -57,7 +57,6 @@ class Branches:
 
     Attributes:
         number: Id in the store, once there is a prompt.
-        unsent_text: Text of the input line, as last stored.
         queued: Queued prompts, first prompt first; they are stored before `unsent_text`.
     """
 

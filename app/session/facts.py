@@ -29,10 +29,8 @@ class PairState:
 
     Args:
         title: Name of the pair, shown until it is loaded.
-        is_loading: Whether the engine is loading it.
 
     Attributes:
-        models: Names of its models by role.
         was_requested: Whether a pair was loaded, is being loaded or failed to load.
         next: A pair that waits for the end of the running answer, and its title.
     """
@@ -101,9 +99,7 @@ class ChatFacts:
 
     Args:
         title: Name of the pair, shown until it is loaded.
-        tools: The tools that the model may call.
         open_store: Opens the conversations; None keeps them in memory only.
-        is_loading: Whether the engine is loading a pair.
 
     Attributes:
         is_behind: Whether a request of another program is answered before the prompt.

@@ -18,7 +18,6 @@ class Outcome:
     """Outcome of an answer.
 
     Attributes:
-        thought: Whether it has reasoning.
         counts: Whether the conversation continues from it.
         reverted: Whether the earlier answer, or the earlier end of this answer, is active again.
         returned: Queued prompts of the open conversation that were not sent, as one text.

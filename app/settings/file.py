@@ -33,7 +33,6 @@ class Content:
     """The content of the file.
 
     Attributes:
-        presets: Named partial settings.
         keys: Keys by the ids of their bindings.
         unreadable: Why the whole file is ignored, if it is.
     """

@@ -168,7 +168,6 @@ class Name(Kind):
     Attributes:
         what: Description, with its article.
         word: Text for None; "" if a name is required.
-        longest: Longest name in characters.
     """
 
     what: str
@@ -255,7 +254,6 @@ class Several(Kind):
     Attributes:
         what: Description of the items and of the words.
         make: Converts the text of one item; raises ValueError.
-        most: Largest number of items.
         word: Text for None.
         empty: Text for no items; None if there must be one.
     """

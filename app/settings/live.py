@@ -30,7 +30,6 @@ class LiveSettings:
     flag of the same setting; a conversation keeps its own value.
 
     Args:
-        flags: Values of the command line.
         pair: Values of the pair; `switch_pair` replaces them.
         model: Values that the target's file recommends.
 

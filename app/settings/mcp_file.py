@@ -59,9 +59,7 @@ class McpServer:
 
     Attributes:
         is_sse: Whether the URL uses the older HTTP with SSE.
-        is_disabled: Whether the file turns it off.
         only: Names of the tools to offer; None for all.
-        without: Names of tools not to offer.
         ignored: Its keys in the file that Tandem does not know.
         fault: Why its entry cannot be used, with the fix, if so.
     """

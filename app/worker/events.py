@@ -24,12 +24,7 @@ from app.models.pair_info import PairInfo
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool as its server describes it, unchecked.
-
-    Attributes:
-        schema: JSON schema of its arguments.
-        reads_only: Whether it declares that it changes nothing.
-    """
+    """A tool as its server describes it, unchecked."""
 
     server: str
     name: str
@@ -83,7 +78,6 @@ class AnswerPlan:
     Attributes:
         mode: "auto", "fixed" or "off".
         drafter: Sources that may draft, such as "model", "ngram", "mtp+ngram" or "none".
-        draft_params: The fixed parameters, if any.
         seed: Random seed; None for a greedy answer.
     """
 
@@ -157,7 +151,6 @@ class Finished:
 
     Attributes:
         text: The whole answer without reasoning, including a continued beginning.
-        reasoning: The model's reasoning.
         repeats: Consecutive occurrences of the last block, if they ended the answer; else 0.
         at_limit: Whether the context was full at its largest size.
         lost: Why the drafter failed, as a sentence, or "".

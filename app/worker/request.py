@@ -41,9 +41,7 @@ class AnswerRequest:
 
     Attributes:
         messages: The conversation, ending with the user.
-        drafting: Automatic, fixed parameters, or None for no draft.
         max_tokens: Limit of generated tokens; 0 only reads the prompt; None for as many as fit.
-        prefill: An answer to continue, if any.
         beside: Earlier answers to the same prompt, newest first, for n-gram drafting.
         with_details: Whether every step has `StepDetails`, which takes time.
         stop_on_repeat: Whether a loop ends the answer; see `app.engine.text.stream`.
@@ -52,7 +50,6 @@ class AnswerRequest:
         tools: Tools that the model may call, as in OpenAI's API.
         separates_calls: Whether the calls of an answer are separate segments; otherwise they are text.
         n_top: Most probable tokens that every step reports; None reports no probabilities.
-        text: A prompt without a chat template, instead of messages.
         max_predict_ms: Time after the first token after which the end of a line ends the answer, if limited.
         cache_prompt: Whether to reuse the cached beginning of the last prompt.
         pictures: Pictures in the order of their marks in the messages.

@@ -41,7 +41,6 @@ class ToolServers:
     Args:
         emit: Receives the events; it must be quick.
         start_s: Deadline in seconds for the start of a server, and for its list of tools.
-        call_s: Deadline of a call in seconds.
     """
 
     def __init__(

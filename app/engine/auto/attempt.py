@@ -55,7 +55,6 @@ class Attempt:
     Attributes:
         proposal: The draft, and tokens that were drafted but not submitted.
         found: The drafts of the free sources; they are judged even if they were not submitted.
-        n_drafted: Tokens drafted by the draft model.
         catch_up_ns: Time that the draft model spent on unread text.
         expected: Expected gain of the step over a single token, in tokens.
         batch_size: Tokens of the target's batch, once it has run.

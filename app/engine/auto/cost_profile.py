@@ -22,7 +22,6 @@ class CostProfile:
     Attributes:
         batch_ns: Time of a target batch by size, with an empty cache; size 1 is required.
         context_ns: Time that each cached token adds to a batch, by `CONTEXT_BATCH_SIZES`; empty if unknown.
-        draft_prompt_ns: Time of one prompt token in the draft model.
         draft_start_ns: Fixed time per draft, in addition to its tokens; nearly all of the time of a DFlash block.
         max_batch: Largest batch of a step: the target must be able to roll back its draft.
     """

@@ -156,7 +156,6 @@ class FirstCosts:
     prompt lost up to 13%; these estimates lose at most 1% and gain as much on code.
 
     Args:
-        max_batch: Largest batch that the target can roll back.
         draft_share: Cost of a token of the draft model, as a share of the target's; 0 if there is no draft model.
 
     Attributes:

@@ -63,7 +63,6 @@ class ArgumentReader:
 
         Args:
             text: The undecided text of the last call, and new text.
-            is_last: Whether no more text follows.
             is_whole: Whether the model ended its answer itself, so that nothing is missing.
         """
         out = "" if self._has_begun else "{"

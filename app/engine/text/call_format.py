@@ -70,7 +70,6 @@ class CallFormat:
             arguments, and $ID for letters and digits that identify the call. With $JSON, a call is a JSON object;
             readers accept its keys in any order and under their other common names, and a list of calls.
         calls: Texts around all calls; $CALLS stands for the calls.
-        between: Text between two calls.
         argument: Texts around each argument; None if the arguments are a JSON object.
         also: Other beginnings that readers accept; with $JSON, the text before the object. $HEADER stands for up to 60
             characters without braces.

@@ -39,9 +39,6 @@ class JsonReader:
     comments, and missing closing brackets at the end of the call. Other invalid JSON is copied up to the end of the
     call, so the output is invalid too and nothing is lost.
 
-    Attributes:
-        is_done: Whether the object, or the copied text, is complete.
-
     Args:
         ends: Texts that end the call; None stops where the text is no JSON.
         depth: Number of open objects at the beginning of the text.

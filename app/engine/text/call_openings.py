@@ -35,7 +35,6 @@ class Opening:
 
     Attributes:
         end: Index where its arguments begin.
-        depth: Number of objects around the arguments.
     """
 
     row: FormatPatterns

@@ -36,7 +36,6 @@ class Pattern:
     """A text with placeholders; any white space, or none, matches its white space.
 
     Args:
-        text: Text of a call format.
         names: Possible values of $NAME.
     """
 

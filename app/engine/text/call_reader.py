@@ -250,7 +250,6 @@ class CallSegments:
 
     Attributes:
         calls: The calls so far, without ids.
-        is_cut: Whether the last call is incomplete.
     """
 
     def __init__(self, tools: Sequence[Mapping[str, Any]]) -> None:

@@ -95,7 +95,6 @@ class RenderedPrompt:
     """A conversation as token ids.
 
     Attributes:
-        tokens: Token ids for the target.
         part: Part of an answer in which they end.
         stops: Strings that end the answer: end-of-turn marks that are not tokens.
         tool_marks: Texts of control tokens that belong to tool calls.

@@ -93,7 +93,6 @@ class Situation:
     """A pair with its placement, and everything that its speed depends on.
 
     Attributes:
-        cores: Physical cores of the machine.
         source: The target, as `--target` takes it.
         offers: Options if the pair does not fit, one line each.
     """

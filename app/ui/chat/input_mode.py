@@ -106,7 +106,6 @@ class InputMode:
         Args:
             hint: Text shown meanwhile.
             done: Receives the text; raises AppError to leave it in the line.
-            message: The edited message, if any.
 
         Raises:
             AppError: The files of a prompt are being read, and the prompt would return to the line if that failed.

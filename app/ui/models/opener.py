@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 class Opener:
     """The pair of the chat and its settings; every request to load comes from here.
 
-    Attributes:
-        live: The settings.
-
     Args:
         is_asked_for: The user asked for the first pair; otherwise it is a placeholder.
         is_fixed: The command line names the first pair, so conversations do not change it.

@@ -32,11 +32,7 @@ _FACT_SEPARATOR = " · "
 
 
 class SetupScreen(SubScreen[LoadRequest | None]):
-    """Choose a pair; the result is a request to load it, or None to return to the chat, if a pair was chosen before.
-
-    Args:
-        words: Initial filter of the list.
-    """
+    """Choose a pair; the result is a request to load it, or None to return to the chat, if a pair was chosen before."""
 
     HEADING = "Choose a pair"
     BINDING_GROUP_TITLE = "Pairs"

@@ -20,7 +20,6 @@ class PairCard(Standing):
     """A pair and how it suits this machine. Texts may come from outside and are not yet printable.
 
     Attributes:
-        target: Name of the target with its quantization.
         draft: How the draft's name differs from the target's; "" without a draft.
         why: Why this pair is recommended, as a sentence, or "".
         gain: Measured effect of drafting, as a sentence; "" if unknown.
@@ -55,8 +54,6 @@ class PairsState:
     Attributes:
         machine: The machine in one line; "" until it is known.
         cards: The pairs, best first; the same object while nothing changes.
-        setups: Setups by pair name, newest last.
-        check: The latest check of two models, if any.
         check_fit: Whether these models fit into memory, and why; "" until the machine is known.
         problems: Why pairs are missing or cannot be opened.
         busy: Whether work is running, so that the state will change.
@@ -90,7 +87,6 @@ class FitOption:
 
     Attributes:
         apply: Applies it and returns the pair to load; None if it needs a download first.
-        command: Command for that download.
     """
 
     offer: Offer

@@ -33,7 +33,6 @@ class _Position:
     Attributes:
         list: Kind of the list that the last block is an item of; "" for other blocks.
         number: Number of the next item of that list.
-        follows_block: Whether a blank row separates the next block.
         after_blank: Whether the source has a blank line there.
         is_continued: Whether the next block continues a cut block, whose opening lines are repeated in the source.
         n_code: Number of code blocks above it.

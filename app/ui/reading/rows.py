@@ -212,9 +212,7 @@ class TableRow(Row):
     """A row of a table; `content` is a line of text, for copying and for windows too narrow for columns.
 
     Attributes:
-        cells: One text per column.
         natural: Width of the widest text in each column.
-        right: Right-aligned columns.
     """
 
     cells: tuple[Content, ...] = ()

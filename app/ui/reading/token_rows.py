@@ -44,7 +44,6 @@ def legend(styles: TokenStyles, room: int, drafter: str) -> Content:
     """Return the names of all sources, each in its own style.
 
     Args:
-        styles: The style of each source.
         room: Available cells; colors are named if they fit and are shown.
         drafter: Name of the source other than n-grams.
     """
@@ -84,9 +83,6 @@ class TokenRuns:
 
 class TokenDocument:
     """Growing plain text with visible line ends, which are tokens too.
-
-    Args:
-        styles: The style of each source.
 
     Attributes:
         frozen: Rows that never change again.

@@ -76,7 +76,6 @@ class SettingsScreen(SubScreen[bool]):
     """See and change settings; the result is whether to reload the models.
 
     Args:
-        query: Initial filter of the settings.
         can_load: Whether a reload is possible without a change, because the models or the draft failed to load.
     """
 

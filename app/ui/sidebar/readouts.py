@@ -93,7 +93,6 @@ class Readouts:
         long_activity: `doing` if it delays an answer for more than a moment, else "".
         stats: Counters of the answer, if there are any.
         n_ctx: Context in tokens; 0 without a model.
-        used: Used tokens of the context, if known.
         unmeasured: Whether the running answer has no counters yet; then the numbers are the last answer's.
         tools: How many tools the model may call, as text.
     """

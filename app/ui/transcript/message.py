@@ -93,7 +93,6 @@ class MessageItem(Item):
         node: The message as last shown.
         pair: The loaded pair, on which the fix of an error depends.
         can_go_on: Whether it is an answer that ended early.
-        is_unread: Whether the model no longer reads it.
     """
 
     def __init__(self, speaker: str, node: Node, paint: Painter) -> None:

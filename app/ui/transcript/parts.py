@@ -28,11 +28,7 @@ INDENT = Content("  ")
 
 
 class MarkdownPart(MessagePart):
-    """Growing Markdown; a long text is read in pieces, so that keys do not wait for it.
-
-    Attributes:
-        unread: The text that is not shown yet.
-    """
+    """Growing Markdown; a long text is read in pieces, so that keys do not wait for it."""
 
     def __init__(
         self, paint: Painter, *, has_code_keys: bool = False, prefix: Content = NOTHING, style: str = ""
@@ -150,9 +146,6 @@ class Folding:
 
     Args:
         title: The summary without the arrow; None shows nothing.
-
-    Attributes:
-        parts: The summary and the contents.
     """
 
     def __init__(self, paint: Painter, title: str | None, contents: MessagePart) -> None:

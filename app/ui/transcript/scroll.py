@@ -41,7 +41,6 @@ class LineScroll(ScrollView, RowCanvas):
 
     Attributes:
         items: All items; after a change of the list, call `settle`.
-        chosen: The selected message, if any.
     """
 
     DEFAULT_CSS = "LineScroll { overflow-x: hidden; }"

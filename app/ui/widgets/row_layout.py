@@ -19,10 +19,8 @@ class RowLayout(Generic[LineT]):
     layout of the last width is stored. A drawn row always has as many lines as it was measured with.
 
     Args:
-        count: Returns the number of rows.
         height: Returns the number of lines of a row at a width.
         lines: Returns the lines of a row at a width.
-        blank: Returns a blank line of a width.
     """
 
     def __init__(
