@@ -8,9 +8,9 @@ its devices, because llama.cpp aborts if it cannot compute with such a tensor.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import Any
 
 from app.core.errors import UsageError
@@ -131,15 +131,12 @@ class PairNeeds:
         _check(self)
         # With --override-tensor alone, no experts are placed automatically.
         given = 0 if self.asked.overrides and self.asked.cpu_experts is None else self.asked.cpu_experts
-        whole = min(_up_to_first_fit(_placements(self, given or 0)), key=lambda found: found.lacking)
+        whole = _best(_placements(self, given or 0))
         if whole.fits or given is not None or not self._can_move_experts(whole):
             return whole
         counts = range(1, len(self.target.experts) + 1)
         fewest = bisect_left(counts, True, key=lambda n: any(found.fits_gpus for found in _placements(self, n)))
-        found = [whole]
-        if fewest < len(counts):
-            found += _up_to_first_fit(_placements(self, counts[fewest]))
-        return min(found, key=lambda one: one.lacking)
+        return _best(chain([whole], _placements(self, counts[fewest]) if fewest < len(counts) else ()))
 
     def _can_move_experts(self, whole: Plan) -> bool:
         """Return whether experts in RAM would give devices room; those of layers in RAM and of an iGPU are there."""
@@ -148,12 +145,14 @@ class PairNeeds:
         return bool(self.target.experts) and is_whole and own.issuperset(whole.target.devices)
 
 
-def _up_to_first_fit(placements: Iterator[Plan]) -> Iterator[Plan]:
-    """Yield placements until one fits; with many GPUs, trying all would take milliseconds."""
+def _best(placements: Iterable[Plan]) -> Plan:
+    """Return the first that fits, else the one that lacks least; with many GPUs, trying all would take milliseconds."""
+    tried = []
     for found in placements:
-        yield found
+        tried.append(found)
         if found.fits:
-            return
+            return found
+    return min(tried, key=lambda plan: plan.lacking)
 
 
 def _check(pair: PairNeeds) -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -117,10 +118,19 @@ def test_fit_off_is_noted_with_a_gpu(
     assert any(note.startswith("fit is off: llama.cpp places the layers by itself") for note in notes) == is_said
 
 
-def test_missing_named_file_is_a_problem(folders: Path) -> None:
-    found = look(target=str(folders / "none.gguf"))
+@pytest.mark.parametrize(
+    ("flags", "state", "told"),
+    [
+        ({"target": "none.gguf"}, "problem", "none.gguf"),
+        ({"device": ("CUDA7",)}, "warning", "no device CUDA7"),
+        ({"rpc": ("not a server URL",)}, "warning", "must be a host and a port"),
+    ],
+)
+def test_wrong_flags_are_reported(demo_target: Path, flags: dict[str, Any], state: str, told: str) -> None:
+    trouble = line(check_pair(flags, FACTS).sections["the pair"], "trouble")
 
-    assert line(found.sections["the pair"], "trouble").state == "problem"
+    assert trouble.state == state
+    assert told in trouble.text
 
 
 def test_pairs_without_a_default_are_reported(folders: Path) -> None:
@@ -152,22 +162,17 @@ def set_up(folder: Path) -> Path:
     return file
 
 
-def test_missing_files_of_a_pair_are_reported(folders: Path) -> None:
-    set_up(folders).unlink()
+def test_missing_and_invalid_files_of_a_pair_are_reported(folders: Path) -> None:
+    file = set_up(folders)
+    assert "cut short" in line(look().sections["the pair"], "trouble").text
 
+    file.unlink()
     found = look()
     trouble = line(found.sections["the pair"], "trouble")
     assert (found.facts["name"], trouble.state) == ("mine", "problem")
     assert "⟨setup=mine⟩" in trouble.hint[0]
     gone = line(own_files(), "pairs.toml")
-    assert gone.state == "warning"
-    assert gone.hint == trouble.hint
-
-
-def test_invalid_model_file_is_reported(folders: Path) -> None:
-    set_up(folders)
-
-    assert "cut short" in line(look().sections["the pair"], "trouble").text
+    assert (gone.state, gone.hint) == ("warning", trouble.hint)
 
 
 def test_broken_library_is_reported_once() -> None:
@@ -175,10 +180,6 @@ def test_broken_library_is_reported_once() -> None:
 
     assert "see llama.cpp above" in found.facts["why"]
     assert worst(found.sections["the pair"]) == "ok"
-
-
-def test_unknown_device_is_reported(demo_target: Path) -> None:
-    assert "no device CUDA7" in line(look(device=("CUDA7",)).sections["the pair"], "trouble").text
 
 
 @pytest.mark.native
@@ -191,12 +192,6 @@ def test_rpc_devices_hold_the_target_and_draft_stays_local(
 
     assert [model["device"] for model in found["models"]] == ["RPC0", MAIN]
     assert [need["device"] for need in found["needs"]] == ["RPC0", MAIN]
-
-
-def test_invalid_rpc_server_is_reported(demo_target: Path) -> None:
-    found = check_pair({"rpc": ("not a server URL",)}, FACTS)
-
-    assert "must be a host and a port" in line(found.sections["the pair"], "trouble").text
 
 
 # Tandem's own files
