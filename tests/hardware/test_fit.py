@@ -202,7 +202,9 @@ def taken(need: ModelMemory, placed: ModelParams, rooms: Rooms) -> Counter[str]:
     shares = placed.tensor_split or (1.0,)
     ends = [sum(shares[: i + 1]) / sum(shares) for i in range(len(shares))]
     experts, n_cached = need.experts or (0,) * n, need.n_cached or n
-    rest = (need.weights - need.output - sum(experts) - need.embedding) / n
+    # Output weights that repeat the embedding are a copy, and only beside it.
+    rest = (need.weights - need.output - sum(experts) - need.embedding + need.repeated) / n
+    found[MAIN] -= 0 if n_there else need.repeated
     for layer in range(n + 1):
         before = layer - (n + 1 - n_there)
         there = next((i for i, end in enumerate(ends) if end > before / max(1, n_there)), len(ends) - 1)
@@ -234,7 +236,7 @@ SPLIT: dict[str, Any] = {"tensor_split": (1, 1)}
         (need(20), SMALL, (integrated(), ram(64)), {}),
         (need(1, 0.1), None, (RENDERER, ram()), {"devices": ("Vulkan0",)}),
         (need(10, 4, states=4 * GB, saved=GB, snapshots=GB), None, ONE, {}),
-        (need(10, embedding=GB), None, ONE, {}),
+        *((need(10, embedding=GB, output=GB, repeated=GB), None, ONE, {"n_gpu_layers": n}) for n in (-1, 1, 0)),
         (need(8, projector=3 * GB), None, ONE, {}),
         (need(8, projector=3 * GB), None, ONE, {"devices": (MAIN,)}),
         (need(5), None, ONE, {"n_gpu_layers": 22}),
