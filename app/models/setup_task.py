@@ -152,7 +152,7 @@ class SetupTask:
         prepared = self._now.prepared or prepare(
             self.pair(),
             self.demo_file,
-            HeaderWatcher(self._report_headers, self._stop),
+            HeaderWatcher(lambda line: self._report(replace(self._now, header_progress=line)), self._stop),
             finds_draft=self.finds_draft,
             finds_projector=self.finds_projector,
             latest=self.latest,
@@ -170,6 +170,3 @@ class SetupTask:
         if self.is_cancelled():
             raise Interrupted
         self._now = progress
-
-    def _report_headers(self, line: str) -> None:
-        self._report(replace(self._now, header_progress=line))
