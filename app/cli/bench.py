@@ -75,7 +75,7 @@ def bench(
         if exists(file) and not force:
             raise exists_already(file)
     lines = LineFile(save)
-    return with_pair(loader, lambda session: _Benchmark(session, loader, plan, lines, cards, as_json=as_json).run())
+    return with_pair(loader, lambda session: _Benchmark(session, plan, lines, cards, as_json=as_json).run())
 
 
 def read_plan(
@@ -98,20 +98,11 @@ def read_plan(
 
 class _Benchmark:
     def __init__(
-        self,
-        session: RaceSession,
-        loader: PairLoader,
-        plan: BenchmarkPlan,
-        save: LineFile,
-        cards: Sequence[Path],
-        *,
-        as_json: bool,
+        self, session: RaceSession, plan: BenchmarkPlan, save: LineFile, cards: Sequence[Path], *, as_json: bool
     ) -> None:
-        self._session = session
-        self._plan = plan
-        self._save = save
+        self._session, self._plan, self._save = session, plan, save
         self._cards, self._as_json = cards, as_json
-        self._facts = measured_on(session, plan.request, automatic(loader.settings))
+        self._facts = measured_on(session, plan.request)
 
     def run(self) -> int:
         pair, plan = self._session.pair, self._plan

@@ -31,7 +31,6 @@ from app.core.units import counted
 from app.engine.interfaces import Controls
 from app.settings.layers import automatic
 from app.worker.events import JobEnded
-from app.worker.pair_loader import PairLoader
 
 _MAX_PROMPT_COLUMNS = 60
 
@@ -51,10 +50,10 @@ def compare(
     job = CompareJob(request, sides_of(automatic(loader.settings), fixed_params(loader, fixed, given)), repeat)
     if save is not None:
         check_writable(save)
-    return with_pair(loader, lambda session: _run(session, job, loader, save, as_json=as_json))
+    return with_pair(loader, lambda session: _run(session, job, save, as_json=as_json))
 
 
-def _run(session: RaceSession, job: CompareJob, loader: PairLoader, save: Path | None, *, as_json: bool) -> int:
+def _run(session: RaceSession, job: CompareJob, save: Path | None, *, as_json: bool) -> int:
     progress, found = RaceStatus(job.rounds), Comparison()
     for event in job.run(session.pair, 0, Controls(session.cancel)):
         if isinstance(event, JobEnded) and isinstance(event.result, Comparison):
@@ -66,7 +65,7 @@ def _run(session: RaceSession, job: CompareJob, loader: PairLoader, save: Path |
     if not n:
         status.say("Stopped before every side had answered once.")
         return INTERRUPTED
-    facts = measured_on(session, job.request, automatic(loader.settings))
+    facts = measured_on(session, job.request)
     busy = busy_programs(found.rounds)
     is_whole = not found.stopped and found.broken is None
     figures = {"": speeds(found.measured)}

@@ -21,7 +21,7 @@ from app.core.paths import benchmarks_dir, log_file
 from app.core.printable import printable
 from app.engine.events import PromptProgress, Step
 from app.engine.sources import Source
-from app.engine.types import AutoDraft, DraftParams, SamplingParams
+from app.engine.types import DraftParams, SamplingParams
 from app.hardware import machine as hardware
 from app.hardware.cpu import busy_cpus, busy_text, usable_processors
 from app.llama import devices
@@ -29,7 +29,7 @@ from app.llama.cancel import CancelFlag
 from app.llama.installed import is_cpu_only_build
 from app.llama.pair import NativePair
 from app.llama.params import PairParams
-from app.settings.layers import Origin, Thinking, drafting
+from app.settings.layers import Origin, Thinking, automatic, drafting
 from app.settings.placement import ALL_LAYERS
 from app.settings.table import NUMBERS
 from app.worker.engine_worker import Progress
@@ -173,14 +173,15 @@ def save_result(facts: Mapping[str, str], speeds: Speeds, *, is_busy: bool) -> l
     return [] if save(benchmarks_dir(), facts, when, speeds) else ["The result could not be saved."]
 
 
-def measured_on(session: RaceSession, request: AnswerRequest, automatic: AutoDraft) -> dict[str, str]:
+def measured_on(session: RaceSession, request: AnswerRequest) -> dict[str, str]:
     """Return the machine, build, files and settings of a measurement by name."""
     pair, params = session.pair, session.params
     machine, build, info = hardware.detect(), devices.build(), pair.info
     n_models = 1 if info.draft is None else 2
     layers = [("target", params.model.n_gpu_layers), ("draft", params.draft_model.n_gpu_layers)]
-    sources = [(info.draft_kind or Source.MODEL).label] * automatic.model
-    sources += [f"n-gram from {automatic.min_match} tokens"] * automatic.lookup
+    auto = automatic(params.settings)
+    sources = [(info.draft_kind or Source.MODEL).label] * auto.model
+    sources += [f"n-gram from {auto.min_match} tokens"] * auto.lookup
     facts = {
         "machine": ", ".join([machine.cpu, *(gpu.name for gpu in machine.gpus)]),
         "Tandem": __version__,

@@ -122,7 +122,7 @@ def _on_hub(source: HubModel, watcher: Watcher, *, draft: bool) -> ResolvedModel
 
 
 def _listed(source: HubModel, files: tuple[choose.RemoteFile, ...]) -> ResolvedModel:
-    paths = [cache.cached(file.repo, file.commit, file.path, file.size) for file in files]
+    paths = list(map(cache.cached, files))
     return ResolvedModel(source, files, paths[0] if all(paths) else None, sum(file.size for file in files))
 
 

@@ -85,19 +85,16 @@ def content_of(unfinished: Path) -> Path:
 # Files on this machine
 
 
-def cached(repo: str, revision: str, path: str, size: int | None) -> Path | None:
-    """Return a complete file of a commit, branch or tag, if present with this size, or any size for None.
-
-    After a power cut, the file may be shorter.
-    """
-    if ".." in revision.split("/"):
-        return None
-    here = _repo_folder(repo)
+def cached(file: RemoteFile) -> Path | None:
+    """Return a file of its commit, if it is present and complete: after a power cut it may be shorter."""
+    named = _named(file)
     with suppress(OSError, ValueError):
-        found = here / "snapshots" / _commit(here, revision) / path
-        if size in (None, status(found).st_size):
-            return found
+        return named if status(named).st_size == file.size else None
     return None
+
+
+def _named(file: RemoteFile) -> Path:
+    return _repo_folder(file.repo) / "snapshots" / file.commit / file.path
 
 
 def sha256_of(named: Path) -> str | None:
@@ -163,7 +160,7 @@ def bytes_to_download(pair: Pair) -> int:
 
 def complete(file: RemoteFile) -> Path | None:
     """Return a complete file, by its name or its content, if present."""
-    if (named := cached(file.repo, file.commit, file.path, file.size)) is not None:
+    if (named := cached(file)) is not None:
         return named
     content = blob_path(file)
     return content if content.exists() and content.stat().st_size == file.size else None
@@ -240,7 +237,7 @@ def place(file: RemoteFile) -> Path:
     """Link content under `blobs` to its name, as the client does; return the path to load. Raises CacheError."""
     from huggingface_hub.file_download import are_symlinks_supported
 
-    content, named = blob_path(file), _repo_folder(file.repo) / "snapshots" / file.commit / file.path
+    content, named = blob_path(file), _named(file)
     with disk_errors():
         named.parent.mkdir(parents=True, exist_ok=True)
         if not are_symlinks_supported(folder()):

@@ -21,6 +21,8 @@ from tests.models.hub.loopback import LoopbackHub
 TARGET, DRAFT = "owner/big-GGUF", "owner/small-GGUF"
 BOTH = ["--target", f"{TARGET}:q4_k_m", "--draft", DRAFT]
 """Options that name both models."""
+SETUP = ("setup", "--yes", "--no-trial")
+"""Sets a pair up without a question and without a trial."""
 TEMPLATE = "{% for m in messages %}<|start|>{{ m.content }}<|end|>{% endfor %}<|start|>"
 CONTENT = bytes(range(256)) * 9000
 """2.3 MB: several chunks."""

@@ -20,7 +20,7 @@ from app.models.source import HubModel
 from app.worker.known_pairs import registry
 from tests.models.hub.faults import edit_json
 from tests.models.hub.loopback import LoopbackHub
-from tests.models.hub.models import BOTH, CONTENT, TARGET, Watched, brought, no_demo, publish, sha256
+from tests.models.hub.models import BOTH, CONTENT, SETUP, TARGET, Watched, brought, no_demo, publish, sha256
 from tests.tandem import Tandem
 
 NAME = "quants/big-Q4_K_M.gguf"
@@ -136,7 +136,7 @@ def test_a_file_of_another_program_is_verified(
 
 
 def test_setup_repairs_a_pair(pair: LoopbackHub, tandem: Tandem) -> None:
-    tandem("setup", *BOTH, "--name", "mine", "--yes", "--no-trial")
+    tandem(*SETUP, *BOTH, "--name", "mine")
     path = registry().read().pairs["mine"].target.path
     true = damage(path, 8)
     assert (

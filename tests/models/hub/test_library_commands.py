@@ -19,7 +19,7 @@ from tests.cli.json_keys import JSON_KEYS
 from tests.llama.tiny_heads import write_dflash, write_eagle3, write_target
 from tests.models.hub.faults import status
 from tests.models.hub.loopback import LoopbackHub
-from tests.models.hub.models import BOTH, DRAFT, TARGET, tiny, write_catalog
+from tests.models.hub.models import BOTH, DRAFT, SETUP, TARGET, tiny, write_catalog
 from tests.tandem import Tandem
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -33,7 +33,7 @@ def test_recommended_sampling_is_shown_before_the_download(hub: LoopbackHub, tmp
 
 
 def test_a_pair_is_checked_by_its_name(pair: LoopbackHub, tandem: Tandem) -> None:
-    assert tuple(tandem("setup", *BOTH, "--name", "mine", "--yes", "--no-trial", "--json").json) == JSON_KEYS["setup"]
+    assert tuple(tandem(*SETUP, *BOTH, "--name", "mine", "--json").json) == JSON_KEYS["setup"]
 
     found = tandem("pairs", "check", "mine", "--json").json
     assert (found["target"]["name"], found["draft"]["name"], found["compatible"]) == ("big", "small", True)
@@ -42,7 +42,7 @@ def test_a_pair_is_checked_by_its_name(pair: LoopbackHub, tandem: Tandem) -> Non
 
 
 def test_what_was_set_up_is_checked_without_the_hub(pair: LoopbackHub, tandem: Tandem) -> None:
-    tandem("setup", *BOTH, "--name", "mine", "--yes", "--no-trial")
+    tandem(*SETUP, *BOTH, "--name", "mine")
     pair.faults.add(status(503), "*", times=None)
     assert "Compatible: the vocabularies match" in tandem("pairs", "check", "mine").out
 
@@ -92,7 +92,7 @@ def test_find_measures_the_drafts_that_are_here(
     monkeypatch.setattr(draft_comparison, "compare_drafts", measure)
 
     assert "owner/fam-1m-GGUF is not on this machine yet." in tandem("pairs", "find", str(own), "--measure", code=1).err
-    tandem("setup", "--target", str(own), "--draft", "owner/fam-1m-GGUF", "--yes", "--no-trial")
+    tandem(*SETUP, "--target", str(own), "--draft", "owner/fam-1m-GGUF")
     tandem("pairs", "find", str(own), "--measure")
     assert [Path(draft).name for draft in measured] == ["fam-1m-Q8_0.gguf"]
 
@@ -123,8 +123,8 @@ def test_a_pair_name_is_not_reused_for_other_models(home: Path, hub: LoopbackHub
     assert registry().read().pairs["own"].target.path == Path(one)
     for name in ("", "a/b", "a\x1b[31m", "  "):
         assert "is not a valid pair name" in tandem("pairs", "add", name, one, code=2).err
-    tandem("setup", "--target", one, "--no-trial", "--yes")
-    tandem("setup", "--target", one, "--draft", other, "--no-trial", "--yes")
+    tandem(*SETUP, "--target", one)
+    tandem(*SETUP, "--target", one, "--draft", other)
     assert list(registry().read().pairs) == ["own", "one-q8-0", "one-q8-0-2"], "another draft makes another pair"
 
 
@@ -132,8 +132,8 @@ def test_remove_deletes_what_tandem_downloaded_and_only_that(pair: LoopbackHub, 
     from huggingface_hub import hf_hub_download
 
     theirs = Path(hf_hub_download(DRAFT, "small-Q8_0.gguf"))
-    tandem("setup", *BOTH, "--name", "one", "--yes", "--no-trial")
-    tandem("setup", "--target", f"{TARGET}:q4_k_m", "--name", "two", "--yes", "--no-trial")
+    tandem(*SETUP, *BOTH, "--name", "one")
+    tandem(*SETUP, "--target", f"{TARGET}:q4_k_m", "--name", "two")
     target = registry().read().pairs["one"].target.path
 
     ran = tandem("pairs", "remove", "one", "--yes")
@@ -151,12 +151,12 @@ def test_remove_deletes_what_tandem_downloaded_and_only_that(pair: LoopbackHub, 
 
 
 def test_unused_downloads_are_reported_and_removed(pair: LoopbackHub, home: Path, tandem: Tandem) -> None:
-    tandem("setup", *BOTH, "--name", "one", "--yes", "--no-trial")
+    tandem(*SETUP, *BOTH, "--name", "one")
     old = registry().read().pairs["one"].target.path
     assert "Every downloaded file belongs to a pair." in tandem("pairs", "remove", "--unused").err
 
     pair.replace(TARGET, "big-Q4_K_M.gguf", tiny(home / "made", general__name="Big, made again"))
-    tandem("setup", *BOTH, "--name", "one", "--yes", "--no-trial")
+    tandem(*SETUP, *BOTH, "--name", "one")
     new = registry().read().pairs["one"].target.path
     (line,) = [line for line in downloads() if line.label == "unused"]
     assert (line.state, line.hint[-1]) == ("warning", "  tandem pairs remove --unused")
@@ -174,10 +174,10 @@ def test_unused_downloads_are_reported_and_removed(pair: LoopbackHub, home: Path
 
 
 def test_the_same_file_of_another_revision_is_in_use(pair: LoopbackHub, home: Path) -> None:
-    assert main(["setup", *BOTH, "--name", "one", "--yes", "--no-trial"]) == 0
+    assert main([*SETUP, *BOTH, "--name", "one"]) == 0
     old = registry().read().pairs["one"].target.path
     pair.replace(TARGET, "more.gguf", tiny(home / "made", general__name="More"))
-    assert main(["setup", *BOTH, "--name", "one", "--yes", "--no-trial"]) == 0
+    assert main([*SETUP, *BOTH, "--name", "one"]) == 0
     assert registry().read().pairs["one"].target.path != old
     assert registry().read().unused == {}
 
@@ -188,8 +188,8 @@ def test_what_is_removed_is_one_pair_or_what_none_has(words: list[str], home: Pa
 
 
 def test_removal_leaves_a_valid_cache(pair: LoopbackHub) -> None:
-    assert main(["setup", *BOTH, "--name", "one", "--yes", "--no-trial"]) == 0
-    assert main(["setup", "--target", f"{TARGET}:q8_0", "--name", "two", "--yes", "--no-trial"]) == 0
+    assert main([*SETUP, *BOTH, "--name", "one"]) == 0
+    assert main([*SETUP, "--target", f"{TARGET}:q8_0", "--name", "two"]) == 0
     assert main(["pairs", "remove", "one", "--yes"]) == 0
     assert try_to_load_from_cache(TARGET, "big-Q8_0.gguf"), "the branch leads to what is left"
     assert not scan_cache_dir(cache.folder()).warnings
@@ -227,8 +227,8 @@ def test_partial_downloads_are_removed_with_their_pair(
 
 
 def test_list_show_and_default(pair: LoopbackHub, tandem: Tandem) -> None:
-    tandem("setup", *BOTH, "--name", "mine", "--yes", "--no-trial", "--no-default")
-    tandem("setup", "--target", TARGET, "--name", "alone", "--yes", "--no-trial", "--no-default")
+    tandem(*SETUP, *BOTH, "--name", "mine", "--no-default")
+    tandem(*SETUP, "--target", TARGET, "--name", "alone", "--no-default")
     tandem("pairs", "default", "alone")
 
     rows = {row["name"]: row for row in tandem("pairs", "list", "--json").json}

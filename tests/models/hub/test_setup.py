@@ -27,10 +27,11 @@ from tests.llama.tiny_heads import write_eagle3, write_mtp, write_target
 from tests.llama.tiny_model import Size
 from tests.models.hub.faults import status
 from tests.models.hub.loopback import LoopbackHub
-from tests.models.hub.models import BOTH, DRAFT, TARGET, Patient, brought, install_in, looked_at, no_demo, sha256, tiny
+from tests.models.hub.models import BOTH, DRAFT, SETUP, TARGET, Patient, brought, install_in, looked_at, no_demo, tiny
 from tests.tandem import Tandem
 
 pytestmark = pytest.mark.usefixtures("home")
+FILE = "big-Q4_K_M.gguf"
 Usage = namedtuple("Usage", "total used free")
 
 
@@ -48,10 +49,10 @@ def test_one_command_downloads_checks_tries_and_remembers(pair: LoopbackHub, hom
 
 
 def test_a_second_run_downloads_nothing(pair: LoopbackHub, tandem: Tandem) -> None:
-    tandem("setup", *BOTH, "--yes", "--no-trial")
+    tandem(*SETUP, *BOTH)
     asked = len(pair.asked(origin="cdn"))
 
-    ran = tandem("setup", "--target", f"{TARGET}:Q4_K_M", "--draft", DRAFT, "--yes", "--no-trial")
+    ran = tandem(*SETUP, "--target", f"{TARGET}:Q4_K_M", "--draft", DRAFT)
 
     assert len(pair.asked(origin="cdn")) == asked
     assert "here already" in ran.err
@@ -61,13 +62,13 @@ def test_a_second_run_downloads_nothing(pair: LoopbackHub, tandem: Tandem) -> No
 
 @pytest.mark.parametrize("size", [None, 4_000_000], ids=["unknown", "rounded"])
 def test_downloaded_files_are_found_offline_by_their_branch(pair: LoopbackHub, home: Path, size: int | None) -> None:
-    source = HubModel(TARGET, file="big-Q4_K_M.gguf", size=size)
+    source = HubModel(TARGET, file=FILE, size=size)
     path = brought(home / "data" / "pairs.toml", source).target.path
     pair.close()
 
     assert cached_file(source) == resolve(source, no_demo, Patient()).path == path
     # Other programs find it in the same way.
-    assert Path(hf_hub_download(TARGET, "big-Q4_K_M.gguf", local_files_only=True)) == path
+    assert Path(hf_hub_download(TARGET, FILE, local_files_only=True)) == path
 
 
 @pytest.mark.parametrize("links", [True, False])
@@ -75,11 +76,11 @@ def test_a_file_with_another_checksum_is_not_used_offline(
     pair: LoopbackHub, home: Path, monkeypatch: pytest.MonkeyPatch, links: bool
 ) -> None:
     monkeypatch.setattr(constants, "HF_HUB_DISABLE_SYMLINKS", not links)
-    source = HubModel(TARGET, file="big-Q4_K_M.gguf")
-    content = brought(home / "data" / "pairs.toml", source).target.path.read_bytes()
+    source = HubModel(TARGET, file=FILE)
+    brought(home / "data" / "pairs.toml", source)
     pair.close()
 
-    known, other = replace(source, sha256=sha256(content)), replace(source, sha256="0" * 64)
+    known, other = replace(source, sha256=pair.repos[TARGET].files[FILE].sha256), replace(source, sha256="0" * 64)
     assert cached_file(known) == cached_file(source) is not None
     # Without links only reading the whole file would show it.
     assert (cached_file(other) is None) is links
@@ -93,13 +94,13 @@ def test_a_revision_cannot_leave_the_repository_folder(
 ) -> None:
     commit = pair.repos[TARGET].resolve("main")
     monkeypatch.setattr(pair.repos[TARGET], "resolve", lambda revision: commit)
-    brought(home / "data" / "pairs.toml", HubModel(TARGET, file="big-Q4_K_M.gguf", revision="../outside"))
+    brought(home / "data" / "pairs.toml", HubModel(TARGET, file=FILE, revision="../outside"))
 
     assert not list(cache.folder().rglob("outside"))
 
 
 def test_models_that_another_program_downloaded_answer_offline(pair: LoopbackHub, tandem: Tandem) -> None:
-    for repo, file in ((TARGET, "big-Q4_K_M.gguf"), (DRAFT, "small-Q8_0.gguf")):
+    for repo, file in ((TARGET, FILE), (DRAFT, "small-Q8_0.gguf")):
         hf_hub_download(repo, file)
     pair.close()
 
@@ -108,11 +109,11 @@ def test_models_that_another_program_downloaded_answer_offline(pair: LoopbackHub
 
 def test_draft_layers_beside_the_target_are_set_up_with_it(hub: LoopbackHub, home: Path, tandem: Tandem) -> None:
     target = write_target(home / "t.gguf").read_bytes() + bytes(1 << 20)
-    hub.add(TARGET, {"big-Q4_K_M.gguf": target, "big-eagle3-Q8_0.gguf": write_eagle3(home / "e.gguf").read_bytes()})
+    hub.add(TARGET, {FILE: target, "big-eagle3-Q8_0.gguf": write_eagle3(home / "e.gguf").read_bytes()})
 
     assert tandem("pairs", "check", TARGET, "--json").json["draft_kind"] == "eagle3"
     for _ in range(2):
-        said = tandem("setup", "--target", TARGET, "--yes", "--no-trial").err
+        said = tandem(*SETUP, "--target", TARGET).err
         assert "Compatible: the draft is an EAGLE-3 head for this target." in said
     assert [one.pair.title for one in registry().read().pairs.values()] == ["big + eagle3 Q8_0"]
     assert (
@@ -120,7 +121,7 @@ def test_draft_layers_beside_the_target_are_set_up_with_it(hub: LoopbackHub, hom
         == "big-eagle3"
     )
 
-    tandem("setup", "--target", TARGET, "--draft", "none", "--yes", "--no-trial")
+    tandem(*SETUP, "--target", TARGET, "--draft", "none")
     assert [one.draft is None for one in registry().read().pairs.values()] == [False, True]
     assert (
         tandem("run", "--target", TARGET, "--draft", "none", "--max-tokens", "3", "--json", "hi").json["models"][
@@ -131,17 +132,14 @@ def test_draft_layers_beside_the_target_are_set_up_with_it(hub: LoopbackHub, hom
 
 
 def test_the_projector_of_a_target_comes_and_goes_with_it(hub: LoopbackHub, home: Path, tandem: Tandem) -> None:
-    model = {"big-Q4_K_M.gguf": tiny(home), "mmproj-F16.gguf": b"GGUF" * 500, "mmproj-F32.gguf": b"GGUF" * 900}
+    model = {FILE: tiny(home), "mmproj-F16.gguf": b"GGUF" * 500, "mmproj-F32.gguf": b"GGUF" * 900}
     hub.add(TARGET, model)
     assert "vision  mmproj-F16.gguf, 0 MB" in tandem("pairs", "check", TARGET).out
-    assert (
-        "vision"
-        not in tandem("setup", "--target", TARGET, "--name", "text", "--mmproj", "none", "--yes", "--no-trial").err
-    )
+    assert "vision" not in tandem(*SETUP, "--target", TARGET, "--name", "text", "--mmproj", "none").err
     assert registry().read().pairs["text"].projector is None
     tandem("pairs", "remove", "text", "--yes")
-    prepared = looked_at(Pair("mine", "Mine", HubModel(TARGET, file="big-Q4_K_M.gguf"), None))
-    assert prepared.download_bytes == len(model["big-Q4_K_M.gguf"]) + 2000
+    prepared = looked_at(Pair("mine", "Mine", HubModel(TARGET, file=FILE), None))
+    assert prepared.download_bytes == len(model[FILE]) + 2000
     install_in(home / "data" / "pairs.toml", prepared)
     found = registry().read().pairs["mine"]
     assert found.projector is not None
@@ -158,24 +156,24 @@ def test_the_draft_layers_of_another_target_are_named_and_left_out(
 ) -> None:
     target = write_target(home / "t.gguf").read_bytes() + bytes(1 << 20)
     other = write_eagle3(home / "e.gguf", Size(n_heads=4)).read_bytes()
-    hub.add(TARGET, {"big-Q4_K_M.gguf": target, "big-eagle3-Q8_0.gguf": other})
+    hub.add(TARGET, {FILE: target, "big-eagle3-Q8_0.gguf": other})
 
-    for words in (["pairs", "check", TARGET], ["setup", "--target", TARGET, "--yes", "--no-trial"]):
+    for words in (["pairs", "check", TARGET], [*SETUP, "--target", TARGET]):
         said = "".join(tandem(*words))
         assert "big-eagle3 cannot be used as a draft: it was made for another target" in said
     assert [one.draft for one in registry().read().pairs.values()] == [None]
 
 
 def test_the_title_of_a_pair_names_the_mtp_layer(hub: LoopbackHub, home: Path) -> None:
-    hub.add(TARGET, {"big-Q4_K_M.gguf": write_mtp(home / "t.gguf").read_bytes()})
-    assert main(["setup", "--target", TARGET, "--yes", "--no-trial"]) == 0
+    hub.add(TARGET, {FILE: write_mtp(home / "t.gguf").read_bytes()})
+    assert main([*SETUP, "--target", TARGET]) == 0
     assert [one.pair.title for one in registry().read().pairs.values()] == ["big + MTP layer"]
 
 
 def test_no_default_leaves_no_default_but_add_sets_the_first(pair: LoopbackHub, tandem: Tandem) -> None:
     assert (
         "To make it the default: tandem pairs default mine"
-        in tandem("setup", *BOTH, "--name", "mine", "--yes", "--no-trial", "--no-default").err
+        in tandem(*SETUP, *BOTH, "--name", "mine", "--no-default").err
     )
     assert registry().read().default is None
 
@@ -263,7 +261,7 @@ def test_all_parts_of_a_split_model_come_and_go_together(hub: LoopbackHub, tmp_p
     names = [f"big-Q4_K_M-0000{part}-of-00003.gguf" for part in (1, 2, 3)]
     hub.add(TARGET, {names[0]: tiny(tmp_path / "made"), names[1]: b"second", names[2]: b"third"})
 
-    tandem("setup", "--target", TARGET, "--name", "split", "--yes", "--no-trial")
+    tandem(*SETUP, "--target", TARGET, "--name", "split")
 
     target = registry().read().pairs["split"].target
     assert target.path.name == names[0]
@@ -333,7 +331,7 @@ def test_setup_weighs_a_pair_with_the_context_of_the_settings(
 
 
 def test_a_pair_that_does_not_fit_stays_set_up(pair: LoopbackHub, room: Free, tandem: Tandem) -> None:
-    tandem("setup", *BOTH, "--name", "first", "--yes", "--no-trial")
+    tandem(*SETUP, *BOTH, "--name", "first")
     # Enough for the target without the draft.
     room(1_100_000)
     said = tandem("setup", *BOTH, "--name", "mine", "--yes", code=1).err
