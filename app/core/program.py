@@ -194,7 +194,9 @@ class ExitStatus:
             return f"The system does that when memory runs out; {_LESS_MEMORY}"
         if _MEMORY_SHORTAGE.search(crash_reason(self.output)):
             return f"Memory ran out; {_LESS_MEMORY}"
-        return "If it happens again, use another pair, or the CPU alone (⟨model.device=cpu⟩)."
+        return (
+            "If it happens again, use no draft (⟨draft.mode=off⟩), another pair, or the CPU alone (⟨model.device=cpu⟩)."
+        )
 
     @property
     def _signal(self) -> str:

@@ -61,11 +61,8 @@ class StateStore(Protocol):
 class PromptCache:
     """Saves the caches of a pair when another prompt replaces them, and restores them when it returns.
 
-    Args:
-        target: The target's cache.
-        draft: Returns the draft model's cache, which may be another at each call; None without one.
-        budget_bytes: Memory for saved states; above it, the oldest state is dropped first.
-        store: Writes states that took long to read.
+    Above `budget_bytes`, the oldest state is dropped first. `draft` returns the draft model's cache, if any; `store`
+    writes states that took long to read.
     """
 
     def __init__(

@@ -97,25 +97,19 @@ def test_an_earlier_crash_in_the_log_is_not_the_reason(start: Start) -> None:
     assert errors.startswith("tandem: The program crashed (SIGSEGV). If it happens again,")
 
 
-def test_a_server_starts_again_with_its_models_isolated(start: Start) -> None:
-    crash = indent(_CRASH.format(output=b"", signal="SIGSEGV"), "    ")
+@pytest.mark.parametrize("port", ["8123", "0"])
+def test_a_server_starts_again_on_its_port_with_its_models_isolated(start: Start, port: str) -> None:
+    crash = (
+        "    from app.cli.running_server import RunningServer, announced\n"
+        "    with announced(RunningServer('http://127.0.0.1:8123/v1', '', '')):\n"
+        f"{indent(_CRASH.format(output=b'', signal='SIGSEGV'), ' ' * 8)}"
+    )
     body = f"if 'isolate' not in given:\n{crash}\nprint(given['port'])"
 
-    code, output, errors = _ended(start(body, "serve", "--port", "8123"))
+    code, output, errors = _ended(start(body, "serve", "--port", port))
 
     assert (code, output) == (0, "8123\n")
     assert errors == "tandem: The program crashed (SIGSEGV). The server starts again with --isolate."
-
-
-def test_a_server_keeps_the_port_that_the_system_chose(start: Start) -> None:
-    announce = (
-        "from app.cli.running_server import RunningServer, announced\n"
-        "with announced(RunningServer('http://127.0.0.1:8123/v1', '', '')):\n"
-    )
-    crash = indent(announce + indent(_CRASH.format(output=b"", signal="SIGSEGV"), "    "), "    ")
-    body = f"if 'isolate' not in given:\n{crash}\nprint(given['port'])"
-
-    assert _ended(start(body, "serve", "--port", "0"))[:2] == (0, "8123\n")
 
 
 def test_a_server_that_crashes_with_isolated_models_ends(start: Start) -> None:
