@@ -102,8 +102,10 @@ class TandemApp(App[None], inherit_bindings=False):
             is_loading=not self._chooses_pair,
         )
         self._interrupted_at: float | None = None
-        self._early_input: list[events.Event] | None = []
-        """Keys, pastes and clicks before the widgets exist; None afterwards."""
+        self._takes_input = False
+        """Whether the chat has its widgets and its conversation."""
+        self._early_input: list[events.Event] = []
+        """Keys, pastes and clicks that wait for the widgets of the screen in front."""
         self.failure: str | None = None
         """The unexpected error that ended the program, and what was saved."""
         # Animation takes CPU time from the models.
@@ -167,7 +169,7 @@ class TandemApp(App[None], inherit_bindings=False):
             written_by = self._opener.written_by(library.last_models)
         elif title := library.do(lambda store: store.unsent_title()):
             library.say(f'"{fit(title, _TITLE_COLUMNS)}" has unsent text; {key("chat.open", "ctrl+o")} opens it.')
-        self._chat.call_later(self.call_later, self._replay_early_input)
+        self._chat.call_later(self.call_later, self._take_input)
         self._chat.call_later(self._chat.view.fill)
         if written_by is not None:
             self.session.load(written_by.loader, written_by.title)
@@ -185,8 +187,9 @@ class TandemApp(App[None], inherit_bindings=False):
         for sentence in self._notices:
             library.say(sentence)
 
-    async def _replay_early_input(self) -> None:
-        early, self._early_input = self._early_input or [], None
+    async def _take_input(self) -> None:
+        self._takes_input = True
+        early, self._early_input = self._early_input, []
         for event in early:
             await self.on_event(event)
 
@@ -276,10 +279,14 @@ class TandemApp(App[None], inherit_bindings=False):
             hint.say(f"{stops} stops; {again}" if stops else again, confirms=True)
 
     async def on_event(self, event: events.Event) -> None:
-        if isinstance(event, events.InputEvent | events.Paste) and not event.is_forwarded:
-            if self._early_input is not None:
-                self._early_input.append(event)
-                return
+        is_input = isinstance(event, events.InputEvent | events.Paste)
+        if is_input and (not self._takes_input or self._early_input or not self.screen.is_mounted):
+            # Half a screen fails, also at a key that no widget of the screen below had a use for.
+            self._early_input.append(event)
+            if self._takes_input:
+                self.screen.call_later(self.call_later, self._take_input)
+            return
+        if is_input and not event.is_forwarded:
             if self._events.closed:
                 return
             if isinstance(event, events.Key) and self._interrupted_at is not None:
