@@ -33,8 +33,8 @@ class PromptProgress:
     def line(self, since_s: float = 0.0) -> str:
         """Return the progress as text; `since_s` is the age of the event in seconds."""
         if self.picture is not None:
-            return "Reading picture {} of {}".format(*self.picture)
-        reader = "Draft reading" if self.drafting else "Reading"
+            return "reading picture {} of {}".format(*self.picture)
+        reader = "draft reading" if self.drafting else "reading"
         text = f"{reader} prompt: {self.done:,} of {self.total:,} tokens"
         left = math.ceil(self.left_s - since_s) if self.left_s is not None else 0
         if left < 1:

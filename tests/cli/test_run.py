@@ -33,7 +33,7 @@ from tests.llama.tiny_model import write_model
 
 STATS = GenerationStats(predicted_n=2, predicted_ns=10**9)
 PREFILL = PromptProgress(1, True, 36, 37)
-SHOWN = "Draft reading prompt: 36 of 37 tokens"
+SHOWN = "draft reading prompt: 36 of 37 tokens"
 CLEAR = "\r\x1b[K"
 PLAN = AnswerPlan("off", "none", None, None)
 

@@ -224,7 +224,7 @@ def test_two_pictures_side_by_side_are_two(new_pair: NewPair, encodes: list[int]
     found = answer(pair, prompt_of(pair, f"{MARK}{MARK}{MARK}", pictures=[a, b]), n=1)
     assert encodes == [16, 16]
     assert [event.picture for event in found.progress if event.picture] == [(1, 2), (2, 2)]
-    assert "Reading picture 2 of 2" in {event.line() for event in found.progress}
+    assert "reading picture 2 of 2" in {event.line() for event in found.progress}
     # A mark without a picture is dropped; the first picture stays in the cache.
     assert answer(pair, prompt_of(pair, f"{MARK}{MARK}", pictures=[a, a]), n=1).n_cached == 17
     assert encodes == [16, 16]

@@ -41,7 +41,7 @@ async def test_a_wide_window_shows_the_readouts_beside_the_answer_and_not_above_
         await chat.shows("context")
         await chat.send("go")
         chat.engine.reads(1024, 2048)
-        await chat.shows("Reading prompt: 1,024 of 2,048 tokens, 8 s left")
+        await chat.shows("reading prompt: 1,024 of 2,048 tokens, 8 s left")
         chat.engine.says("word", stats=GAINING, drafting=DraftingStatus(Source.MODEL, "It pays."))
         await chat.shows("3.1×")
         assert "now         draft model" in chat.text

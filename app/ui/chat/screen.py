@@ -279,7 +279,7 @@ class ChatScreen(BaseScreen[None]):
             "chat.stop": not (self.session.is_answering or self.controller.reader.is_reading),
             "chat.again": not self.session.can_regenerate,
             "chat.drafting": cannot_draft,
-            "chat.compare": cannot_draft,
+            "chat.compare": cannot_draft or not self.session.can_regenerate,
             "message.next_code": not self.view.messages.has_next_code,
         }
         if self._clicked is not None:

@@ -77,12 +77,12 @@ async def test_an_answer_shows_what_it_waits_for_until_it_begins() -> None:
     async with open_chat() as chat:
         await chat.send("go")
         chat.engine.reads(0, 4096)
-        await chat.until(lambda: any("Reading prompt: 0 of 4,096 tokens, 8 s left" in row for row in chat.said))
+        await chat.until(lambda: any("reading prompt: 0 of 4,096 tokens, 8 s left" in row for row in chat.said))
         chat.engine.says("word")
         await chat.shows("word")
-        await chat.until(lambda: "Reading prompt" not in chat.text)
+        await chat.until(lambda: "reading prompt" not in chat.text)
         chat.engine.reads(1024, 4096, drafting=True)
-        await chat.until(lambda: any("Draft reading prompt: 1,024 of 4,096" in row for row in chat.said))
+        await chat.until(lambda: any("draft reading prompt: 1,024 of 4,096" in row for row in chat.said))
         chat.engine.says(" more")
         await chat.until(lambda: "reading prompt" not in chat.text)
 

@@ -94,7 +94,7 @@ async def test_measuring_and_prompt_progress_are_shown() -> None:
         compare.engine.emit(Measuring(compare.engine.job_number, 0.5))
         await compare.chat.shows("measuring once what drafts cost here: 50%")
         compare.engine.emit(PromptProgress(compare.engine.job_number, True, 10, 40))
-        await compare.chat.shows("warming up, automatic: Draft reading prompt: 10 of 40 tokens")
+        await compare.chat.shows("warming up, automatic: draft reading prompt: 10 of 40 tokens")
 
 
 async def test_the_first_difference_is_explained_and_marked() -> None:

@@ -75,11 +75,21 @@ async def test_where_nothing_is_found_enter_is_dimmed(file: Path) -> None:
 async def test_without_models_what_needs_them_is_dimmed_and_shows_why() -> None:
     async with open_chat(loaded=False) as chat:
         app = chat.pilot.app
-        assert {"chat.compare", "chat.drafting"} <= live(app)
+        assert "chat.drafting" in live(app)
         chat.engine.fails_to_load(AppError("It is no GGUF file."))
         await chat.until(lambda: chat.screen.session.phase is Phase.UNLOADED)
         await chat.until(lambda: not {"chat.compare", "chat.drafting"} & live(app))
         await chat.press("f2", shows="No pair is loaded")
+
+
+async def test_a_comparison_is_offered_while_there_is_a_prompt_and_no_answer_is_written() -> None:
+    async with open_chat() as chat:
+        app = chat.pilot.app
+        assert "chat.compare" not in live(app)
+        await chat.exchange("one", "first")
+        await chat.until(lambda: "chat.compare" in live(app))
+        await chat.send("two")
+        await chat.until(lambda: "chat.compare" not in live(app))
 
 
 async def test_with_nothing_to_draft_with_there_is_nothing_to_switch_or_compare() -> None:

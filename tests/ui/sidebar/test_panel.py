@@ -23,7 +23,7 @@ async def test_the_status_line_shows_what_was_measured() -> None:
     async with open_chat() as chat:
         await chat.send("go")
         chat.engine.reads(1024, 3000)
-        await chat.shows("Reading prompt: 1,024 of 3,000 tokens, 8 s left")
+        await chat.shows("reading prompt: 1,024 of 3,000 tokens, 8 s left")
         chat.engine.says("word")
         await chat.shows("107 tok/s")
         assert re.split(r" {2,}", chat.status) == ["107 tok/s", "78% accepted", f"speedup {NONE}", "drafting fixed"]

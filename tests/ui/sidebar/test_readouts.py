@@ -182,7 +182,7 @@ def test_long_activities_show_their_progress() -> None:
     readouts.follow(LoadProgress("target", 0.5))
     assert "loading models 50%\n" + "━" * 30 in shown(readouts)
     readouts.follow(PromptProgress(1, True, 1024, 4096, 8.0))
-    assert "Draft reading prompt: 1,024 of 4,096 tokens, 8 s left" in shown(readouts)
+    assert "draft reading prompt: 1,024 of 4,096 tokens, 8 s left" in shown(readouts)
     assert readouts.share == 0.25
 
 
