@@ -16,18 +16,18 @@ _ATTENTION_INTERVAL = 4
 """Every fourth layer of Qwen3.5 has attention if the file does not say."""
 
 
-def head_widths(header: GgufHeader, width: int) -> tuple[int, int, int]:
+def head_widths(header: GgufHeader) -> tuple[int, int, int]:
     """Return the number of query heads and the widths of a key and of a value."""
-    heads = max(1, header.number("attention.head_count"))
+    heads, width = max(1, header.number("attention.head_count")), header.number("embedding_length")
     key = header.number("attention.key_length") or width // heads
     return heads, key, header.number("attention.value_length") or width // heads
 
 
-def kv_bytes(header: GgufHeader, width: int) -> int:
+def kv_bytes(header: GgufHeader) -> int:
     """Return the bytes of keys and values of a token in all layers except MTP layers; sliding windows count in full."""
-    if by_layer := _kv_widths(header, width):
+    if by_layer := _kv_widths(header):
         return _F16_BYTES * sum(values for values, _ in by_layer)
-    heads, key, value = head_widths(header, width)
+    heads, key, value = head_widths(header)
     kv_heads, layers = header.of_architecture("attention.head_count_kv"), _trunk(header)
     if isinstance(kv_heads, list):
         total = sum(n for n in kv_heads[:layers] if isinstance(n, int) and n > 0)
@@ -42,7 +42,7 @@ def cached_layers(header: GgufHeader) -> int:
     return max(0, _trunk(header) - header.number("attention.shared_kv_layers"))
 
 
-def _kv_widths(header: GgufHeader, width: int) -> list[tuple[int, bool]]:
+def _kv_widths(header: GgufHeader) -> list[tuple[int, bool]]:
     """Return the values in the KV cache of each layer, and whether it has a sliding window; [] if all layers are alike.
 
     Gemma 4 has narrower heads in layers with a window.
@@ -51,7 +51,7 @@ def _kv_widths(header: GgufHeader, width: int) -> list[tuple[int, bool]]:
     if not isinstance(pattern, list) or not header.number(narrow):
         return []
     n_layers = cached_layers(header)
-    kv_heads, (heads, key, value) = header.of_architecture("attention.head_count_kv"), head_widths(header, width)
+    kv_heads, (heads, key, value) = header.of_architecture("attention.head_count_kv"), head_widths(header)
     by_layer = kv_heads if isinstance(kv_heads, list) else repeat(header.number("attention.head_count_kv") or heads)
     in_window = header.number(narrow) + (header.number("attention.value_length_swa") or header.number(narrow))
     layers = zip(by_layer, pattern[:n_layers], strict=False)
@@ -95,9 +95,9 @@ def recurrent_layers(header: GgufHeader) -> int:
     return layers
 
 
-def window_share(header: GgufHeader, width: int) -> float:
+def window_share(header: GgufHeader) -> float:
     """Return the share of the KV cache with a sliding window; by default, llama.cpp's own pattern."""
-    if layers := _kv_widths(header, width):
+    if layers := _kv_widths(header):
         return sum(values for values, is_window in layers if is_window) / max(1, sum(values for values, _ in layers))
     pattern = header.of_architecture("attention.sliding_window_pattern")
     if isinstance(pattern, list) and pattern:

@@ -156,7 +156,6 @@ def model_facts(header: GgufHeader, *, file: str, size: int) -> ModelFacts:
     In a repository, the file name includes its folders.
     """
     name = header.metadata.get("general.name")
-    layers, width = header.number("block_count"), header.number("embedding_length")
     expert_bytes, expert_layers = _experts(header, size, is_whole=part_of(file) is None)
     n_mtp_layers, mtp_fault = _mtp_layers(header)
     return ModelFacts(
@@ -164,11 +163,11 @@ def model_facts(header: GgufHeader, *, file: str, size: int) -> ModelFacts:
         architecture=printable(header.architecture)[:_LONGEST_NAME],
         quant=quantization(file),
         n_parameters=header.n_parameters if part_of(file) is None else None,
-        n_layers=layers,
+        n_layers=header.number("block_count"),
         n_ctx_train=header.number("context_length"),
         weight_bytes=size,
-        kv_bytes_per_token=kv_bytes(header, width),
-        graph=_graph(header, width),
+        kv_bytes_per_token=kv_bytes(header),
+        graph=_graph(header),
         vocab=_vocab(header),
         has_chat_template=isinstance(header.metadata.get("tokenizer.chat_template"), str),
         can_rollback=not is_recurrent(header.architecture),
@@ -179,12 +178,12 @@ def model_facts(header: GgufHeader, *, file: str, size: int) -> ModelFacts:
         state_bytes=_F32_BYTES * state_values(header) * recurrent_layers(header),
         keeps_snapshots=keeps_snapshots(header),
         header_bytes=header.n_bytes,
-        can_quantize_cache=_has_whole_blocks(header, width),
+        can_quantize_cache=_has_whole_blocks(header),
         n_mtp_layers=n_mtp_layers,
         n_cached=cached_layers(header),
         mtp_fault=mtp_fault,
         window=0 if is_recurrent(header.architecture) else header.number("attention.sliding_window"),
-        window_share=window_share(header, width),
+        window_share=window_share(header),
         head=head_facts(header),
     )
 
@@ -216,18 +215,18 @@ def keeps_snapshots(header: GgufHeader) -> bool:
     return header.architecture in _HYBRID_WITH_ROLLBACK
 
 
-def _has_whole_blocks(header: GgufHeader, width: int) -> bool:
-    _, *widths = head_widths(header, width)
+def _has_whole_blocks(header: GgufHeader) -> bool:
+    _, *widths = head_widths(header)
     widths += [header.number("attention.key_length_swa"), header.number("attention.value_length_swa")]
     return not any(n % _CACHE_BLOCK for n in widths)
 
 
-def _graph(header: GgufHeader, width: int) -> GraphWidths:
-    heads, key, value = head_widths(header, width)
+def _graph(header: GgufHeader) -> GraphWidths:
+    heads, key, value = head_widths(header)
     kv_heads = min(header.number("attention.head_count_kv") or heads, heads)
     experts = header.number("expert_feed_forward_length") * header.number("expert_used_count")
     return GraphWidths(
-        embedding=width,
+        embedding=header.number("embedding_length"),
         feed_forward=max(header.number("feed_forward_length"), experts),
         query=heads * key,
         key_value=kv_heads * (key + value),
