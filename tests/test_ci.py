@@ -75,7 +75,7 @@ class TestWithoutTmux:
             check=False,
         )
 
-    def test_it_fails_before_anything_is_installed(self, tmp_path: Path) -> None:
+    def test_the_script_fails_before_any_installation(self, tmp_path: Path) -> None:
         done = self._runs(tmp_path)
 
         assert done.returncode == 1

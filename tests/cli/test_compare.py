@@ -282,7 +282,7 @@ def forge(monkeypatch: pytest.MonkeyPatch, *ratios: float) -> None:
         (("--quick",), (2.0, 2.01, 2.0), 2),
     ],
 )
-def test_it_ends_once_the_answer_is_clear_unless_rounds_were_given(
+def test_a_comparison_ends_once_the_result_is_clear_unless_rounds_are_given(
     tandem: Tandem,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,

@@ -31,7 +31,7 @@ class Screen(io.StringIO):
         ("win32", {"WT_SESSION": "1"}, True),
     ],
 )
-def test_only_terminals_that_support_codes_get_them(
+def test_escape_codes_are_written_only_to_terminals_that_support_them(
     monkeypatch: pytest.MonkeyPatch, platform: str, environment: dict[str, str], codes: bool
 ) -> None:
     monkeypatch.setattr(sys, "platform", platform)

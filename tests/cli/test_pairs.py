@@ -58,7 +58,7 @@ def test_a_narrow_terminal_gets_titles_without_their_last_clause(
 
 
 @pytest.mark.parametrize("command", ["list", "show demo"])
-def test_it_loads_neither_llama_cpp_nor_the_hubs_client(command: str) -> None:
+def test_pairs_loads_neither_llama_cpp_nor_huggingface_hub(command: str) -> None:
     assert loaded_beside(command) == "[]\n"
 
 
@@ -76,7 +76,7 @@ def interrupted(*_: Any) -> NoReturn:
 
 
 @pytest.mark.parametrize("command", [["list"], ["show", "demo"], ["default", "demo"]])
-def test_what_does_not_look_whether_to_stop_is_stopped(monkeypatch: pytest.MonkeyPatch, command: list[str]) -> None:
+def test_a_command_that_does_not_poll_is_interrupted(monkeypatch: pytest.MonkeyPatch, command: list[str]) -> None:
     monkeypatch.setattr("app.models.registry.Registry.read", interrupted)
     assert main(["pairs", *command]) == INTERRUPTED
 
@@ -126,7 +126,7 @@ def test_find_names_the_mtp_layer_without_the_network(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="reads commands as the shells of other systems do")
-def test_what_is_not_here_comes_by_a_command(tandem: Tandem) -> None:
+def test_a_missing_model_is_reported_with_the_command_that_downloads_it(tandem: Tandem) -> None:
     for words, code, command in (
         (["run", "--target", "owner/repo:a model.gguf", "hi"], 1, "tandem setup --target 'owner/repo:a model.gguf'"),
         (["setup", "owner/repo:a model.gguf"], 2, "tandem setup --target 'owner/repo:a model.gguf'"),

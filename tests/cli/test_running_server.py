@@ -90,7 +90,7 @@ def test_a_signal_stops_an_answer_of_a_server(
     assert capsys.readouterr().err == expected
 
 
-def test_it_says_once_that_it_waits_for_another_answer(capsys: pytest.CaptureFixture[str]) -> None:
+def test_waiting_for_another_answer_is_reported_once(capsys: pytest.CaptureFixture[str]) -> None:
     with sending(HEAD + b": keep-alive\n\n" * 2 + TEXT + b"data: [DONE]\n\n") as answer:
         assert answer.print(AnswerRequest(())) == 0
     assert capsys.readouterr() == ("Hi", "Waiting for the server's current answer.\n")

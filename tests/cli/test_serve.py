@@ -45,7 +45,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[subproces
     assert not list(Path(home).rglob("server.json"))
 
 
-def test_it_answers(server: tuple[subprocess.Popen[str], int, dict[str, str]]) -> None:
+def test_the_server_answers(server: tuple[subprocess.Popen[str], int, dict[str, str]]) -> None:
     connection = HTTPConnection("127.0.0.1", server[1], timeout=240)
     body = {"messages": [{"role": "user", "content": "Say hello."}], "max_tokens": 8, "temperature": 0}
     connection.request("POST", "/v1/chat/completions", json.dumps(body), {"Authorization": "Bearer secret"})
@@ -121,7 +121,7 @@ def test_the_view_has_a_line_for_each_number(capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr().err.endswith("POST /v1/chat/completions 200\n")
 
 
-def test_a_log_says_what_happened_to_the_models(capsys: pytest.CaptureFixture[str]) -> None:
+def test_events_of_the_models_are_logged(capsys: pytest.CaptureFixture[str]) -> None:
     view = LiveView(Metrics(), "http://127.0.0.1:1/v1")
     capsys.readouterr()
     for event in (

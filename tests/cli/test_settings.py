@@ -238,7 +238,7 @@ def model(tmp_path: Path) -> Path:
     return write(tmp_path / "m.gguf", header(tiny(**{f"general__sampling__{key}": keys[key] for key in keys})))
 
 
-def test_an_answer_uses_it_by_default(file: Path, model: Path) -> None:
+def test_an_answer_uses_recommended_sampling_by_default(file: Path, model: Path) -> None:
     target = f"--target {model} "
     found = options(target)
     assert sampling(found.settings) == SamplingParams(0.6, 20, repeat_penalty=1.2)
@@ -253,7 +253,7 @@ def test_the_draft_files_recommendations_do_not_matter(model: Path) -> None:
     assert sampling(options(f"--target x.gguf --draft {model}").settings) == SamplingParams()
 
 
-def test_a_benchmark_measures_without_it(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_benchmark_ignores_recommended_sampling(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     measured: list[PairLoader] = []
     monkeypatch.setattr(bench, "with_pair", lambda loader, job: measured.append(loader))
     bench.bench(target=str(model))

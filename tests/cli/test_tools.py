@@ -43,7 +43,7 @@ def test_check_names_what_fails(file: Path, tandem: Tandem) -> None:
     assert (checked["name"], checked["error"], len(checked["tools"])) == ("good", None, 9)
 
 
-def test_what_is_always_allowed_can_be_revoked(
+def test_a_permanent_permission_can_be_revoked(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tandem: Tandem
 ) -> None:
     allowed = tmp_path / "tools.json"

@@ -90,7 +90,7 @@ def row_with(*ratios: float) -> ResultRow:
         ([row_with()], False),
     ],
 )
-def test_it_is_enough_once_every_outcome_is_known(
+def test_a_benchmark_ends_once_every_outcome_is_known(
     monkeypatch: pytest.MonkeyPatch, table: list[ResultRow], is_settled: bool
 ) -> None:
     monkeypatch.setattr(BenchmarkPlan, "rows", lambda *_: table)
@@ -99,7 +99,7 @@ def test_it_is_enough_once_every_outcome_is_known(
     assert not PLAN.is_enough(results)
 
 
-def test_where_nothing_was_drafted_one_round_is_enough() -> None:
+def test_one_round_is_enough_if_nothing_was_drafted() -> None:
     alone = FakePair(FakeModel(script(range(10, 30), 3)))
     sides = [Side("plain", None), Side("automatic", AutoDraft())]
     plan = BenchmarkPlan(sides, PROMPTS[:1], REQUEST, 3, ends_early=True)

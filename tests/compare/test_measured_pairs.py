@@ -34,7 +34,7 @@ MINE = Pair("mine", "Mine", HubModel("a/big-GGUF", size=GB), HubModel("a/small-G
         ({}, ""),
     ],
 )
-def test_a_room_shows_what_was_measured_of_a_pair(known: dict[str, Any], said: str) -> None:
+def test_a_pair_shows_its_measured_figures(known: dict[str, Any], said: str) -> None:
     room = in_ram(16 * GB, measured={"mine": Measured(memory().costs, **known)})
 
     assert room.drafting(MINE) == said

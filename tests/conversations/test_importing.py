@@ -94,7 +94,7 @@ def test_any_text_survives_markdown(texts: list[tuple[str, str]]) -> None:
     assert [(n.text, n.reasoning) for n in path] == [(n.text, n.reasoning.strip("\n")) for n in nodes.values()]
 
 
-def test_an_import_is_stored_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_an_import_is_atomic(tmp_path: Path) -> None:
     store = Store(tmp_path / "conversations.db")
     wrong = StoredConversation(Summary(0, "wrong"), Tree({2: Node(2, 1, Role.USER, "no parent")}, 2))
     with pytest.raises(KeyError):
@@ -318,7 +318,7 @@ def test_another_file_is_refused_by_its_kind(tmp_path: Path, name: str, why: str
         '{"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}]}',
     ],
 )
-def test_a_file_without_a_suffix_is_told_by_how_it_begins(tmp_path: Path, text: str) -> None:
+def test_a_file_without_a_suffix_is_recognized_by_its_beginning(tmp_path: Path, text: str) -> None:
     (tmp_path / "chats").write_text(text, encoding="utf-8")
 
     assert [node.text for node in read_file(tmp_path / "chats")[0].tree.nodes.values()] == ["Hi", "Ho"]

@@ -313,7 +313,7 @@ def test_markdown_without_an_answer_is_refused(tmp_path: Path) -> None:
         read(tmp_path, "## You\nA\n## Reply by me\nB", "x.md")
 
 
-def test_the_samples_of_others_are_read() -> None:
+def test_samples_of_other_programs_are_read() -> None:
     samples = Path(__file__).parents[3] / "shared" / "cases"
     if not samples.is_dir():
         pytest.skip("the samples are not here")

@@ -90,7 +90,7 @@ def test_a_busy_file_is_an_error_and_a_running_answer_tries_again(file: Path, mo
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX modes")
-def test_only_the_owner_can_read_it(file: Path, backup: Path) -> None:
+def test_only_the_owner_can_read_the_store(file: Path, backup: Path) -> None:
     with closing(Store(file)):
         assert {stat.S_IMODE(path.stat().st_mode) for path in file.parent.iterdir()} == {0o600}
 
@@ -121,7 +121,7 @@ def test_a_newer_file_is_not_changed(file: Path) -> None:
     assert file.read_bytes() == before
 
 
-def test_a_migration_is_done_whole_or_not_at_all_and_keeps_a_copy(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_migration_is_atomic_and_keeps_a_copy(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = ("ALTER TABLE messages ADD COLUMN note TEXT", "this is not SQL")
     for name in ("database.MIGRATIONS", "opening.MIGRATIONS"):
         monkeypatch.setattr(f"app.conversations.{name}", (*database.MIGRATIONS[:1], wrong))
@@ -284,7 +284,7 @@ def test_a_damaged_or_empty_database_replaces_no_backup(file: Path, backup: Path
 # The check of `tandem doctor`
 
 
-def test_a_check_counts_and_changes_nothing(file: Path, tmp_path: Path) -> None:
+def test_a_check_counts_without_changes(file: Path, tmp_path: Path) -> None:
     before = file.read_bytes()
     assert check_file(file) == 1
     assert check_file(tmp_path / "none.db") is None

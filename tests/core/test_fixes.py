@@ -36,7 +36,7 @@ _FLAGS = {name for command in every_command() for option in command.options for 
         ("⟨think⟩ and <target> stay.", "⟨think⟩ and <target> stay.", "⟨think⟩ and <target> stay."),
     ],
 )
-def test_each_surface_words_a_fix(text: str, flags: str, keys: str) -> None:
+def test_each_surface_has_its_own_words_for_a_fix(text: str, flags: str, keys: str) -> None:
     assert in_flags(text).endswith(flags)
     assert for_chat(text).endswith(keys)
 
@@ -86,6 +86,6 @@ def test_texts_below_the_surfaces_name_no_flag_key_or_command() -> None:
         ("", "''", '""'),
     ],
 )
-def test_a_word_is_quoted_for_the_shell_of_the_system(word: str, posix: str, windows: str) -> None:
+def test_an_argument_is_quoted_for_the_shell_of_the_system(word: str, posix: str, windows: str) -> None:
     assert (quoted(word, "linux"), quoted(word, "darwin")) == (posix, posix)
     assert (quoted(word, "windows"), quoted(word, "win32")) == (windows, windows)

@@ -12,7 +12,7 @@ from app.cli import main
 @pytest.mark.parametrize(
     "command", [["settings", "path"], ["pairs", "list"], ["export"], ["run", "Hi"], ["doctor"], []], ids=" ".join
 )
-def test_a_user_without_a_home_is_reported_so(
+def test_a_missing_home_folder_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: list[str]
 ) -> None:
     import pwd

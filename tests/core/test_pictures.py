@@ -101,7 +101,7 @@ def test_a_model_sees_what_a_person_does(data: bytes, pixel: tuple[int, int, int
 
 @pytest.mark.parametrize("format_", FORMATS)
 @pytest.mark.parametrize("share", [0.2, 0.6, 0.9])
-def test_half_a_file_is_refused(format_: str, share: float) -> None:
+def test_a_truncated_picture_is_refused(format_: str, share: float) -> None:
     noise = Image.frombytes("RGB", (64, 48), random.Random(1).randbytes(64 * 48 * 3))
     noise.save(file := BytesIO(), format_)
     with pytest.raises(AppError, match=r"^cat is damaged or incomplete"):
@@ -130,7 +130,7 @@ def _with_size(width: int, height: int) -> bytes:
         (b"", "is empty"),
     ],
 )
-def test_what_cannot_be_decoded_is_refused_with_a_fix(data: bytes, words: str) -> None:
+def test_an_undecodable_picture_is_refused_with_a_fix(data: bytes, words: str) -> None:
     with pytest.raises(AppError, match=words) as refused:
         read_picture(data, "cat")
     assert refused.value.message.startswith("cat ")

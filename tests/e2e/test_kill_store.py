@@ -73,7 +73,7 @@ def test_a_kill_while_an_answer_continues_loses_neither_part(tmp_path: Path) -> 
         store.close()
 
 
-def test_a_kill_leaves_the_answers_of_the_others_alone(tmp_path: Path) -> None:
+def test_a_kill_does_not_change_answers_of_other_processes(tmp_path: Path) -> None:
     file = tmp_path / "conversations.db"
     mine = Store(file)
     conversation = mine.create()

@@ -67,7 +67,7 @@ def test_without_a_pair_the_best_ones_are_proposed_and_none_is_forced(hub: Loopb
 
 
 @pytest.mark.usefixtures("demo_draft")
-def test_on_a_fresh_machine_one_key_opens_what_is_here(hub: LoopbackHub, tmp_path: Path) -> None:
+def test_one_key_opens_a_local_model_on_a_new_machine(hub: LoopbackHub, tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
     screen = terminal.until(lambda screen: "nothing is downloaded" in screen)
     assert "demo" in screen.lower()

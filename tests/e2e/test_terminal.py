@@ -88,7 +88,7 @@ def test_after_a_kill_the_conversation_is_there_and_the_answer_marked(start: Cal
     assert again.exit_code() == 0
 
 
-def test_it_starts_with_any_shell_and_any_folder_name(
+def test_the_program_starts_with_any_shell_and_any_folder_name(
     start: Callable[..., Terminal], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (own := tmp_path / "it's mine").mkdir()

@@ -63,7 +63,7 @@ def test_sigterm_restores_the_terminal_and_keeps_what_was_shown(start: Callable[
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no terminal to close like this")
-def test_a_terminal_that_goes_away_takes_the_program_with_it(tmp_path: Path, demo_draft: Path) -> None:
+def test_closing_the_terminal_ends_the_program(tmp_path: Path, demo_draft: Path) -> None:
     import pty
 
     parent, child = pty.openpty()

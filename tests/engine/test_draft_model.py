@@ -223,7 +223,7 @@ def test_answers_without_drafts_do_not_move_the_layers(at_once: bool, followed: 
 
 
 @pytest.mark.parametrize("can_truncate", [True, False])
-def test_layers_at_rest_cost_nothing_and_catch_up(at_once: bool, can_truncate: bool, followed: list[int]) -> None:
+def test_idle_draft_layers_cost_nothing_and_catch_up(at_once: bool, can_truncate: bool, followed: list[int]) -> None:
     rig = Rig(at_once=at_once, can_truncate=can_truncate)
     text = [*PROMPT, *rig.answer(PROMPT, 30, 0.5)]
     rig.drafter.pause()
@@ -241,7 +241,7 @@ def test_layers_at_rest_cost_nothing_and_catch_up(at_once: bool, can_truncate: b
     assert len(rig.head.memory) > len(text) - 8
 
 
-def test_automatic_drafting_lets_layers_rest_that_cannot_gain(
+def test_automatic_drafting_does_not_run_useless_draft_layers(
     at_once: bool, followed: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     why = ["it cannot gain"]

@@ -148,7 +148,7 @@ def test_few_drafted_tokens_are_counted_in_every_view() -> None:
         assert "100% accepted" not in shown_text, name
 
 
-def test_the_stored_values_and_the_words_stay() -> None:
+def test_the_stored_names_of_draft_sources_do_not_change() -> None:
     assert {source.value: source.with_article for source in Source} == {
         "model": "a draft model",
         "mtp": "an MTP layer",
@@ -170,7 +170,7 @@ def test_no_other_module_lists_the_kinds() -> None:
 
 
 @pytest.mark.parametrize("source", list(Source))
-def test_a_source_survives_the_way_from_a_child_process(source: Source) -> None:
+def test_a_source_can_be_sent_by_a_child_process(source: Source) -> None:
     assert pickle.loads(pickle.dumps(source)) is source
 
 

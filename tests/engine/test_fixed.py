@@ -103,7 +103,7 @@ def test_no_draft_is_made_if_there_is_no_room_for_n_min() -> None:
     assert limits == [3]
 
 
-def test_n_grams_draft_like_any_other_source() -> None:
+def test_n_grams_draft_in_fixed_mode() -> None:
     strategy, text = FixedDrafting(NgramIndex(), DraftParams(3, 0, 0.0)), [1, 2, 3, 4, 5, 1, 2]
     assert list(strategy.begin(AnswerStart(text, 60), lambda: False)) == []
     first = strategy.propose(text, 8)

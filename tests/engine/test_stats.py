@@ -163,9 +163,7 @@ def test_a_step_and_its_draft_are_timed_by_both_clocks() -> None:
 
 
 @pytest.mark.parametrize(("left_out_ns", "predicted_ns"), [(None, 300), (1000, 2300), (3000, 300)])
-def test_a_pause_is_part_of_no_step_and_of_the_answer_as_far_as_it_counts(
-    left_out_ns: int | None, predicted_ns: int
-) -> None:
+def test_a_pause_is_not_part_of_a_step(left_out_ns: int | None, predicted_ns: int) -> None:
     machine = Machine()
     machine.spend(100)
     machine.timer.pause()

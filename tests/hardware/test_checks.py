@@ -90,7 +90,7 @@ def test_a_library_that_does_not_load_is_a_problem() -> None:
     assert line(llama_checks(replace(broken, advice=ADVICE)), "build").hint == COMMANDS
 
 
-def test_what_the_library_reports_hidden_devices_and_silent_tools_are_warnings() -> None:
+def test_library_errors_hidden_devices_and_silent_tools_are_warnings() -> None:
     facts = on(troubles=("nvidia-smi did not answer within 10 seconds.",))
     facts = replace(facts, hidden=("CUDA_VISIBLE_DEVICES=",), build=fake_build(errors="no CUDA"))
 

@@ -140,7 +140,7 @@ def cpus(monkeypatch: pytest.MonkeyPatch) -> Give:
     return give
 
 
-def test_half_all_cores_and_their_second_threads(cpus: Give) -> None:
+def test_thread_candidates_are_half_and_all_cores_and_all_threads(cpus: Give) -> None:
     read = cpus(16, {SIBLINGS.format(n): f"{n % 8},{n % 8 + 8}" for n in range(16)})
 
     assert default_threads(read) == 8

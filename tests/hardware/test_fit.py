@@ -279,7 +279,7 @@ def test_layers_on_a_gpu_take_what_llama_cpp_estimates(n_gpu_layers: int, there:
     assert found == {"CUDA0": pytest.approx(there, rel=0.002), MAIN: pytest.approx(here, rel=0.002)}
 
 
-def test_every_part_counts_and_so_does_the_reserve() -> None:
+def test_every_part_and_the_reserve_count() -> None:
     exact = need(18)
     room = exact.weights + exact.kv + exact.compute
 

@@ -133,7 +133,7 @@ def test_an_environment_without_pip_uses_uv(prefix: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("is_venv", [False, True])
-def test_a_python_of_the_system_is_told_and_forced(
+def test_a_system_python_is_reported_and_overridden(
     prefix: Path, monkeypatch: pytest.MonkeyPatch, is_venv: bool
 ) -> None:
     (prefix / "EXTERNALLY-MANAGED").touch()

@@ -60,7 +60,7 @@ def test_an_illegal_instruction_is_a_cpu_without_it(code: int) -> None:
     assert (failure.avoid, failure.can_compile) == (("cuda",), True)
 
 
-def test_other_ends_of_the_trial_are_described() -> None:
+def test_a_failed_or_slow_start_is_described() -> None:
     assert "crashed: ggml: no device" in start_failure(ExitStatus(-6, "ggml: no device"), 90, ("cuda",)).reason
     assert "took longer than 90 seconds" in start_failure(None, 90, ("cuda",)).reason
     # Only a build for GPUs can hang in a driver.

@@ -51,7 +51,7 @@ def test_vulkan_wsl_and_rosetta() -> None:
 @pytest.mark.parametrize(
     ("flags", "features"), [("fpu sse2 pni avx", ("SSE3",)), ("pni avx2", ("SSE3", "AVX2")), ("", ())]
 )
-def test_an_old_cpu_is_reported_from_an_unknown_one(flags: str, features: tuple[str, ...]) -> None:
+def test_an_old_cpu_and_an_unknown_cpu_are_told_apart(flags: str, features: tuple[str, ...]) -> None:
     assert detect(FakeSystem(files={"/proc/cpuinfo": f"flags\t\t: {flags}\n"})).features == features
 
 

@@ -112,7 +112,7 @@ def test_a_server_shows_its_devices_and_its_name_becomes_an_address(listen: Call
         (says(HELLO, b"\xff" * 64), "does not answer like a ggml-rpc-server"),
     ],
 )
-def test_what_is_no_such_server_is_an_error(listen: Callable[[Behavior], str], behavior: Behavior, told: str) -> None:
+def test_another_kind_of_server_is_an_error(listen: Callable[[Behavior], str], behavior: Behavior, told: str) -> None:
     endpoint = listen(behavior)
 
     with pytest.raises(RemoteError, match=told) as caught:
@@ -159,7 +159,7 @@ def test_an_endpoint_is_a_host_and_a_port(text: str) -> None:
         "host:\u0665",
     ],
 )
-def test_what_is_no_endpoint(text: str) -> None:
+def test_an_invalid_endpoint_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="it must be a host and a port") as caught:
         parse_endpoint(text)
     assert "\x1b" not in caught.value.message
@@ -236,7 +236,7 @@ def test_remote_devices_are_counted_through() -> None:
     assert with_remote((HERE,), ()) == (HERE,)
 
 
-def test_remote_devices_come_behind_the_cards_that_are_here() -> None:
+def test_remote_devices_come_after_local_gpus() -> None:
     card, twice = Device("CUDA0", "gpu", "CUDA", 24 * GB), Device("Vulkan0", "gpu", "Vulkan", 20 * GB)
     inside = Device("Vulkan0", "igpu", "Vulkan", 24 * GB)
 

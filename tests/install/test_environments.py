@@ -140,9 +140,7 @@ def test_packages_are_added_and_llama_cpp_stays(install: Callable[[str], Install
         ("http://127.0.0.1:9/whl", "Connection refused"),
     ],
 )
-def test_a_wheel_that_is_not_there_leaves_the_installed_one(
-    install: Callable[[str], Installed], index: str, said: str
-) -> None:
+def test_a_missing_wheel_keeps_the_installed_build(install: Callable[[str], Installed], index: str, said: str) -> None:
     tandem = install("uv tool")
     done = tandem.user.run(tandem.command(f"wheel {index}"))
 

@@ -140,7 +140,7 @@ def test_a_custom_tool_follows_its_grammar(form: CallFormat, must_call: bool) ->
 
 
 @pytest.mark.parametrize("form", [by_name("qwen-xml"), by_name("seed"), by_name("glm")])
-def test_white_space_around_a_limited_text_is_no_part_of_it(form: CallFormat) -> None:
+def test_a_limited_text_has_no_white_space_around_it(form: CallFormat) -> None:
     for tools in ([custom("lark", LINES)], [custom("regex", r"BEGIN\n\+x\nEND")]):
         for text, is_right in (("BEGIN\n+x\nEND", True), ("\n\nBEGIN\n+x\nEND", False), ("BEGIN\n+x\nEND ", False)):
             assert takes(form, written(form, ("patch", {"input": text})), tools, must_call=True) is is_right, text

@@ -13,7 +13,7 @@ SIZES = (50, 2_560, 49_152, 151_936, 151_999)
 
 @pytest.mark.parametrize("n_vocab", SIZES)
 @pytest.mark.parametrize("k", [1, 40, 600])
-def test_it_holds_the_most_probable_tokens(n_vocab: int, k: int) -> None:
+def test_the_shortlist_holds_the_most_probable_tokens(n_vocab: int, k: int) -> None:
     random, shortlist = np.random.default_rng(n_vocab), Shortlist(n_vocab)
     for spread in (1e-3, 1.0, 8.0):
         row = random.normal(0, spread, n_vocab).astype(np.float32)
@@ -26,7 +26,7 @@ def test_it_holds_the_most_probable_tokens(n_vocab: int, k: int) -> None:
 
 
 @pytest.mark.parametrize("place", [0, 77_777, 151_998])
-def test_it_holds_a_logit_that_is_no_number(place: int) -> None:
+def test_the_shortlist_holds_a_logit_that_is_not_a_number(place: int) -> None:
     row = np.zeros(151_999, np.float32)
     row[place] = np.nan
 

@@ -556,7 +556,7 @@ def test_the_drafts_of_a_pair_are_described(load: Load, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mtp", [False, True])
-def test_one_kind_replaces_another_beside_the_same_target(
+def test_one_kind_of_draft_replaces_another_for_the_same_target(
     load: Load, tmp_path: Path, inputs: Inputs, mtp: bool
 ) -> None:
     target = (write_mtp if mtp else write_target)(tmp_path / "target.gguf")

@@ -61,7 +61,7 @@ def in_another_process() -> str:
     return installed.build_identity()
 
 
-def test_another_build_has_another_identity_and_the_same_one_keeps_it(folder: Path) -> None:
+def test_a_build_is_identified_by_its_files(folder: Path) -> None:
     (folder / "libllama.so").write_text("a")
     first = in_another_process()
     (folder / "libllama.so").write_text("b")

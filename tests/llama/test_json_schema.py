@@ -155,7 +155,7 @@ def in_property(schema: Any) -> dict[str, Any]:
         ({"type": "integer", "maximum": -(1 << 63)}, "the number"),
     ],
 )
-def test_what_cannot_be_enforced_is_named_with_its_place(schema: Any, place: str) -> None:
+def test_an_unenforceable_keyword_is_named_with_its_place(schema: Any, place: str) -> None:
     with pytest.raises(UsageError, match=f'The tool "f" cannot be enforced: {re.escape(place)}'):
         schema_rule(schema, 'The tool "f"')
 
@@ -198,7 +198,7 @@ def test_a_schema_that_would_overflow_a_stack_is_an_error(schema: Any) -> None:
 
 
 @pytest.mark.parametrize("word", ["allOf", "anyOf", None])
-def test_references_that_lead_to_nothing_but_each_other_are_refused(word: str | None) -> None:
+def test_circular_references_are_refused(word: str | None) -> None:
     def to(name: str) -> dict[str, Any]:
         reference = {"$ref": f"#/$defs/{name}"}
         return {word: [reference]} if word is not None else reference

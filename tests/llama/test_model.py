@@ -25,7 +25,7 @@ def cut(text: str, kept: list[str] | None = None) -> list[str]:
 
 
 @pytest.mark.parametrize("text", ["one two", "a" * MAX_RUN, " " * MAX_RUN, "word " * MAX_RUN, " \n" * (MAX_RUN // 2)])
-def test_ordinary_texts_stay_whole(text: str) -> None:
+def test_ordinary_texts_are_not_cut(text: str) -> None:
     assert cut(text) == [text]
 
 

@@ -95,7 +95,7 @@ def tiny(path: Path, template: str, **changes: object) -> PromptBuilder:
     return PromptBuilder(Model(open_model_file(write_model(path / "m.gguf", **changes))))
 
 
-def test_all_renderings_at_load_share_one_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_renderings_while_loading_share_one_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox, "MAX_SECONDS", 0.3)
     budgets, renew = list[object](), sandbox.Sandbox.renew_budget
 

@@ -207,7 +207,7 @@ def test_a_template_that_shows_no_tools_gets_instructions(source: str) -> None:
     assert "<tool_call>" in prompt
 
 
-def test_a_refusal_of_two_questions_is_reported_as_such() -> None:
+def test_a_template_that_refuses_two_questions_is_reported() -> None:
     source = (
         "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}"
         "{{ raise_exception('Roles must alternate') if messages | length > 1 else messages[0].content }}"

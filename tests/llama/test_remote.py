@@ -154,7 +154,7 @@ def remote_chat(server: Server) -> Iterator[Begin]:
         chat.engine.close(60)
 
 
-def test_the_target_goes_there_and_the_draft_stays_here(remote_chat: Begin) -> None:
+def test_the_target_is_placed_remotely_and_the_draft_locally(remote_chat: Begin) -> None:
     loaded = remote_chat().until(Loaded, Failed)[-1]
 
     assert isinstance(loaded, Loaded)

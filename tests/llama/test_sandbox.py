@@ -93,7 +93,7 @@ def test_what_cannot_be_compiled_is_an_error(source: str) -> None:
         "{% set ns = namespace(l=[]) %}{% for i in range(100) %}{% set ns.l = [ns.l] %}{% endfor %}",
     ],
 )
-def test_what_fails_while_it_runs_is_an_error(source: str) -> None:
+def test_a_failure_during_rendering_is_an_error(source: str) -> None:
     error = failure(source)
     assert error.message.startswith("The model's chat template fails: ")
     assert error.message.endswith(".")
@@ -123,7 +123,7 @@ def test_endless_work_ends_at_the_time_limit(source: str, monkeypatch: pytest.Mo
     assert "it takes longer than" in failure(source).message
 
 
-def test_the_time_limit_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_limit_raises_no_late_exception(monkeypatch: pytest.MonkeyPatch) -> None:
     for seconds in (0.0, 0.0005, 0.001, 0.002):
         monkeypatch.setattr(sandbox, "MAX_SECONDS", seconds)
         for _ in range(20):
@@ -192,7 +192,7 @@ DOUBLING = "{% set ns = namespace(s='aaaaaaaa', l=[1]) %}{% for i in range(60) %
         "{% macro m() %}{{ 'a' * 5 * 10 ** 6 }}{% endmacro %}{{ m() ~ m() }}",
     ],
 )
-def test_what_would_fill_the_memory_is_refused_before_it_does(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_huge_result_is_refused_before_it_fills_the_memory(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # Other programs may use the processor meanwhile.
     monkeypatch.setattr(sandbox, "MAX_SECONDS", 60.0)
     # Refused by name; a MemoryError would also give a sentence, but too late.
@@ -218,7 +218,7 @@ def test_what_would_fill_the_memory_is_refused_before_it_does(source: str, monke
         ("{% set ns.s = ns.s.replace('a', 'aa') %}", ""),
     ],
 )
-def test_what_doubles_is_refused_before_it_fills_the_memory(
+def test_an_exponential_expression_is_refused_before_it_fills_the_memory(
     body: str, end: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (sandbox, sandbox_sizes):
@@ -247,7 +247,7 @@ def test_what_no_chat_template_uses_is_not_there(source: str) -> None:
     assert re.search("cannot be formatted|not a simple one|is unsafe|is not allowed|undefined", failure(source).message)
 
 
-def test_namespaces_that_hold_each_other_print_as_a_word() -> None:
+def test_cyclic_namespaces_are_printed_as_a_placeholder() -> None:
     source = (
         "{% set ns = namespace(x=none) %}{% for i in range(60) %}{% set n = namespace(a=ns.x, b=ns.x) %}"
         "{% set ns.x = n %}{% endfor %}{{ ns.x }}"

@@ -127,7 +127,7 @@ def test_a_damaged_state_is_deleted_and_read_again(damage: str, states: Path) ->
     assert not file.exists()
 
 
-def test_the_state_that_was_not_used_for_longest_makes_room(states: Path) -> None:
+def test_the_least_recently_used_state_is_deleted(states: Path) -> None:
     size = stored(states, "1", A).stat().st_size
     stored(states, "2", B)
     os.utime(states / "pair" / "1.state", (1, 1))

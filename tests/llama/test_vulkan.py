@@ -134,7 +134,7 @@ def endpoint(vulkan: Device) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(("kind", "placement"), _CASES)
-def test_drafts_change_nothing_wherever_both_are(files: Files, kind: str, placement: str) -> None:
+def test_drafts_change_nothing_in_any_placement(files: Files, kind: str, placement: str) -> None:
     result = run(*files(kind), *_PLACEMENTS[placement])
 
     assert result.is_equal

@@ -166,7 +166,7 @@ def test_damaged_mtp_layers_are_refused_in_one_sentence(tmp_path: Path, changes:
     assert check_pair(facts).draft_kind is None
 
 
-def test_what_cannot_draft_is_refused_in_one_sentence(target: ModelFacts, mtp: ModelFacts, eagle: ModelFacts) -> None:
+def test_an_unusable_draft_is_refused_in_one_sentence(target: ModelFacts, mtp: ModelFacts, eagle: ModelFacts) -> None:
     unknown = replace(mtp, architecture="newest")
     assert mtp_problem(unknown) == (
         "The MTP layer of mtp cannot draft: Tandem supports no MTP for the architecture newest."
@@ -237,7 +237,7 @@ def test_the_mtp_layer_takes_memory_beside_the_target(mtp: ModelFacts, target: M
     assert draft_memory(target, eagle, ContextShape(1024)).total > estimate_memory(eagle, ContextShape(1024)).total
 
 
-def test_mtp_layers_in_a_file_of_their_own_have_the_kv_cache_of_one_layer(tmp_path: Path) -> None:
+def test_mtp_layers_in_a_separate_file_have_the_kv_cache_of_one_layer(tmp_path: Path) -> None:
     dense, alone = (
         read_facts(write(tmp_path / f"{n}.gguf")) for n, write in enumerate((write_dense_mtp, write_mtp_alone))
     )

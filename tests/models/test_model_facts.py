@@ -94,7 +94,7 @@ def test_earlier_states_are_counted_where_they_are_kept() -> None:
 
 
 @pytest.mark.parametrize(("state", "n"), [(0, 0), (1, 8), (64 << 20, 8), (150 << 20, 3), (1 << 40, 2)])
-def test_small_states_are_kept_of_many_prompts_and_large_ones_of_two(state: int, n: int) -> None:
+def test_many_small_states_and_two_large_states_are_kept(state: int, n: int) -> None:
     assert n_saved_states(state) == n
 
 

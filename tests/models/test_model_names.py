@@ -47,7 +47,7 @@ def test_a_model_is_called_after_its_file(file: str, name: str) -> None:
         ("Big", "Other", "Other"),
     ],
 )
-def test_a_draft_is_called_what_shows_it_from_its_target(target: str, draft: str, rest: str) -> None:
+def test_a_draft_name_shows_only_its_difference_from_the_target(target: str, draft: str, rest: str) -> None:
     assert apart(target, draft) == rest
 
 
@@ -132,7 +132,7 @@ def test_a_whole_model_is_its_only_part(name: str) -> None:
 
 
 @pytest.mark.parametrize("ending", [".gguf", ".GGUF"])
-def test_any_part_names_them_all_and_spells_them_as_its_own(ending: str) -> None:
+def test_any_part_gives_the_names_of_all_parts_with_its_spelling(ending: str) -> None:
     stems = [FIRST.removesuffix(".gguf"), SECOND.removesuffix(".gguf")]
 
     for stem in stems:

@@ -28,7 +28,7 @@ def test_its_own_pages_allowed_pages_and_programs_may_ask(serve: Serve) -> None:
         assert allowed.post("/v1/chat/completions", ASKED, Origin=PAGE)[0] == 200
 
 
-def test_a_key_stands_for_the_origin(serve: Serve) -> None:
+def test_a_key_replaces_the_origin_check(serve: Serve) -> None:
     server = serve(access=Access(key="secret"))
     assert server.get("/v1/models", Origin=PAGE, Authorization="Bearer secret")[0] == 200
     assert server.get("/v1/models", Origin=PAGE)[0] == 401

@@ -362,7 +362,7 @@ def test_a_body_that_cannot_be_read_says_why(server: Server) -> None:
         assert server.post("/v1/chat/completions", wrong)[1]["error"]["message"] == message
 
 
-def test_a_page_that_asks_first_learns_how_it_may_call(server: Server) -> None:
+def test_a_preflight_request_names_the_flag_for_the_origin(server: Server) -> None:
     asked = {"Origin": "https://chat.example", "Access-Control-Request-Method": "POST"}
     response = server.send("OPTIONS", "/v1/chat/completions", headers=asked)
     assert "--cors https://chat.example" in json.loads(response.read())["error"]["message"]
@@ -520,7 +520,7 @@ def test_an_unexpected_failure_is_one_sentence_and_its_traceback_is_logged(
     assert "Traceback" not in "".join(capfd.readouterr())
 
 
-def test_apis_with_events_for_it_keep_a_stream_alive_with_them() -> None:
+def test_streams_are_kept_alive_by_events_of_the_api() -> None:
     names = Names("", "fake")
     asked = (names, Fields({"tools": [{"type": "function", "name": "f" * 1000}]}), 0, AnswerRequest(()))
     assert AnthropicFormat(*asked).keep_alive() == 'event: ping\ndata: {"type": "ping"}\n\n'

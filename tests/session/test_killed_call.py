@@ -82,7 +82,7 @@ def test_a_kill_during_a_call(tmp_path: Path) -> None:
     assert chat.read == ["a", "", "done"]
 
 
-def test_a_turn_that_ended_at_a_call_goes_on_with_it(tmp_path: Path) -> None:
+def test_a_turn_interrupted_at_a_call_continues_with_the_call(tmp_path: Path) -> None:
     def opened() -> ScriptedSession:
         chat = ScriptedSession(tmp_path / "conversations.db", tools=tool_use()[0])
         chat.session.open_conversation(1)

@@ -575,7 +575,7 @@ def test_a_server_that_fails_is_reported_once(chat: ToolChat) -> None:
     assert len(chat.engine.requests) == 2
 
 
-def test_what_the_status_says_of_tools(tmp_path: Path) -> None:
+def test_the_offered_tools_are_counted_or_their_servers(tmp_path: Path) -> None:
     chat = ToolChat(tmp_path, FILES, McpServer("off", "b", is_disabled=True))
     assert [chat.tools.offer(names) for names in (None, (), ("off", "files"))] == [
         "1 tool server", "", "2 tool servers"
@@ -594,7 +594,7 @@ def test_an_unknown_server_is_reported(chat: ToolChat) -> None:
     assert len(chat.engine.requests) == 1
 
 
-def test_tools_of_two_servers_with_one_name(tmp_path: Path) -> None:
+def test_tools_with_the_same_name_are_told_apart_by_server(tmp_path: Path) -> None:
     chat = ToolChat(tmp_path, McpServer("web", "w"), McpServer("files", "f"))
     chat.session.send("a")
     same = ("read.file", "read file", "read_file")

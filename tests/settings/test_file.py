@@ -121,7 +121,7 @@ def test_each_wrong_key_costs_only_itself_and_is_named(file: SettingsFile) -> No
     assert file.sentence(content.problems[0]) == f"{file.path}: {content.problems[0].text}"
 
 
-def test_what_is_unknown_stays_and_so_do_comments_beside_the_file(file: SettingsFile) -> None:
+def test_unknown_entries_and_comments_are_kept(file: SettingsFile) -> None:
     text = '# mine\nnewer = 1\n[sampling]\nfuture = "x"\n[other.table]\ny = [1, 2]\n'
     write(file, text)
     file.set("sampling.temp", 0.2)
@@ -195,7 +195,7 @@ def test_a_full_disk_leaves_the_file_as_it_was(file: SettingsFile, monkeypatch: 
     assert sorted(path.name for path in file.path.parent.iterdir()) == ["settings.lock", "settings.toml"]
 
 
-def test_a_link_stays_one_and_its_mode_too(file: SettingsFile, tmp_path: Path) -> None:
+def test_a_symbolic_link_and_the_file_mode_are_kept(file: SettingsFile, tmp_path: Path) -> None:
     real = tmp_path / "dotfiles.toml"
     real.write_text("x = 1\n")
     real.chmod(0o640)

@@ -163,7 +163,7 @@ def test_former_names_of_settings_and_flags_are_read() -> None:
     assert flags("--no-lookup", "--draft-lookup-min-match", "3") == flags("--no-ngram", "--draft-ngram-min-match", "3")
 
 
-def test_names_and_flags_go_by_one_rule() -> None:
+def test_flags_are_named_after_their_settings() -> None:
     for setting in SETTINGS:
         if setting.flags:
             stem = f"draft-{setting.key}" if setting.table == "draft" else setting.key
@@ -197,7 +197,7 @@ def test_the_order_of_precedence() -> None:
             del layers[origin]
 
 
-def test_what_the_engine_is_asked_for() -> None:
+def test_settings_become_sampling_and_drafting_parameters() -> None:
     assert sampling(Resolved({})) == SamplingParams()
     assert drafting(Resolved({})) == AutoDraft()
     given: Layer = {"sampling.temp": 0.0, "sampling.seed": 7, "draft.source": "ngram", "draft.ngram_min_match": 5}

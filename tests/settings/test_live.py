@@ -24,7 +24,7 @@ FILE_SAYS: Layer = {"sampling.temp": 0.6, "sampling.top_k": 20}
 """A model file's recommendations."""
 
 
-def test_more_flags_are_weighed_before_they_are_taken() -> None:
+def test_additional_flags_can_be_tried_before_they_apply() -> None:
     live = in_memory({"model.ctx": 4096})
 
     assert live.given({"model.kv_type": "q8_0"}, {})["model.kv_type"] == "q8_0"
@@ -48,7 +48,7 @@ def test_a_change_for_all_replaces_the_flag_and_a_conversation_keeps_its_own_val
     assert (live.resolved()["sampling.temp"], live.document) == (0.3, {})
 
 
-def test_reset_goes_one_layer_down(file: SettingsFile) -> None:
+def test_a_reset_removes_the_value_of_one_layer(file: SettingsFile) -> None:
     write(file, 'preset = "mine"\n[sampling]\ntemp = 0.4\n[presets.mine.sampling]\ntemp = 0.3')
     live = LiveSettings(
         file, {"sampling.temp": 0.1}, {"sampling.temp": 0.5}, {"sampling.temp": 0.6, "sampling.top_k": 20}
@@ -111,7 +111,7 @@ def names(live: LiveSettings) -> list[str]:
     return [one.name for one in live.waiting]
 
 
-def test_what_waits_for_the_models(file: SettingsFile) -> None:
+def test_a_model_setting_waits_for_a_reload(file: SettingsFile) -> None:
     live = LiveSettings(file)
     live.loading()
     live.set("sampling.temp", 0.2)

@@ -89,7 +89,7 @@ def test_the_shape_of_claude_desktop(tmp_path: Path) -> None:
     ids=["lm studio", "vs code", "vs code settings", "cursor", "windsurf", "cline", "gemini", "jetbrains", "copilot",
          "opencode", "excerpt", "zed"],
 )  # fmt: skip
-def test_the_shapes_of_other_programs(
+def test_configurations_of_other_programs_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, server: McpServer
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -44,7 +44,7 @@ def test_templates_find_what_was_thought(name: str) -> None:
     assert render(source) == "|a hm|b |c "
 
 
-def test_mistrals_take_it_as_a_part_of_the_message() -> None:
+def test_mistral_templates_read_thinking_as_a_part_of_the_message() -> None:
     source = (
         "{% for m in messages %}{% if m.content is string %}{{ m.content }}{% else %}{% for block in m.content %}"
         "{% if block['type'] == 'thinking' %}[THINK]{{ block['thinking'] }}[/THINK]{% else %}{{ block['text'] }}"

@@ -376,7 +376,7 @@ ADDS = "import sys; file = sys.argv[1]; text = open(file).read(); open(file, 'w'
 
 @pytest.mark.parametrize("keys", [("ctrl+x", "ctrl+e"), (*"/editor", "enter")])
 @pytest.mark.parametrize("typed", ["", "one "])
-async def test_the_prompt_is_what_the_editor_makes_of_it(
+async def test_the_prompt_is_the_text_from_the_editor(
     editor: Callable[[str], None], keys: Sequence[str], typed: str
 ) -> None:
     editor(shlex.join([sys.executable, "-c", ADDS]))

@@ -75,7 +75,7 @@ async def test_the_palette_lists_the_commands_of_tandem_only() -> None:
         await chat.press("enter", shows="The verify steps of the next answer appear here")
 
 
-async def test_the_themes_begin_at_the_one_that_is_worn_until_another_is_looked_for() -> None:
+async def test_the_theme_list_begins_at_the_current_theme() -> None:
     theme = "textual-light"
     async with open_chat(size=(60, 14)) as chat:
         app = chat.pilot.app
@@ -88,7 +88,7 @@ async def test_the_themes_begin_at_the_one_that_is_worn_until_another_is_looked_
 
 
 @pytest.mark.parametrize("width", [38, 54, 60, 78, 120])
-def test_a_round_has_its_lines_whole_at_any_width(width: int) -> None:
+def test_lines_of_a_round_are_complete_at_any_width(width: int) -> None:
     details = replace(ROUND, number=1234)
     lines = [*step_rows([details, replace(details, number=999)], 0, width), *step_lines(details, width)]
     assert all(line.cell_length <= width for line in lines)

@@ -25,7 +25,7 @@ from tests.ui.driver import WIDE, open_chat
 # The keys
 
 
-def test_the_word_that_stays_keeps_its_room_before_less_important_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_important_hint_keeps_its_place_in_a_narrow_line(monkeypatch: pytest.MonkeyPatch) -> None:
     words = Words()
     monkeypatch.setattr(Words, "size", Size(25, 1))
     names = [("enter choose", False), ("tab other scope", False), ("esc back", True)]
@@ -50,7 +50,7 @@ async def test_a_wide_window_shows_the_readouts_beside_the_answer_and_not_above_
         assert "tokens/step    5.9" in chat.text
 
 
-async def test_the_readouts_come_and_go_by_a_key_and_stay_so() -> None:
+async def test_a_key_toggles_the_readouts_permanently() -> None:
     async with open_chat(size=WIDE) as chat:
         await chat.shows("f5 more")
         assert "19.9 GB" not in chat.text
@@ -64,7 +64,7 @@ async def test_the_readouts_come_and_go_by_a_key_and_stay_so() -> None:
         await chat.press("f5", shows="f5 more")
 
 
-async def test_a_narrow_window_shows_them_when_asked_and_a_very_narrow_one_shows_why_not() -> None:
+async def test_a_narrow_window_shows_the_panel_on_request_or_the_reason_why_not() -> None:
     async with open_chat(size=(80, 24)) as chat:
         await chat.press("f5", shows="f5 more")
         await chat.pilot.resize_terminal(60, 20)

@@ -27,7 +27,7 @@ def fast(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
-async def test_nothing_breaks_and_nothing_is_lost(seed: int, tmp_path: Path) -> None:
+async def test_random_sessions_do_not_crash_or_lose_text(seed: int, tmp_path: Path) -> None:
     await Monkey(tmp_path).play(random_session(seed, 60))
 
 

@@ -85,7 +85,7 @@ def test_single_events_wake_the_screen_once() -> None:
     assert len(woken) == 2
 
 
-def test_an_event_from_before_the_screen_wakes_it_as_it_connects() -> None:
+def test_an_event_before_the_screen_connects_is_delivered() -> None:
     woken: list[int] = []
     bridge = EventQueue()
     bridge(Notice("early"))

@@ -53,7 +53,7 @@ def events(pair: FakePair, request: AnswerRequest) -> list[Event]:
         ),
     ],
 )
-def test_whose_length_it_is(request_: AnswerRequest, message: str, whose: str) -> None:
+def test_a_context_overflow_names_its_cause(request_: AnswerRequest, message: str, whose: str) -> None:
     model = FakeModel(mixing(1), n_ctx=16)
     with pytest.raises(ContextOverflowError) as failed:
         events(FakePair(model), request_)
@@ -105,7 +105,7 @@ def test_an_answer_that_fills_the_context_shows_whether_a_longer_one_is_availabl
     assert (finished.reason, finished.at_limit) == (FinishReason.CONTEXT, at_limit)
 
 
-def test_what_fits_to_the_last_token_is_answered() -> None:
+def test_a_prompt_that_fits_exactly_is_answered() -> None:
     *_, finished = events(FakePair(FakeModel(mixing(1), n_ctx=16)), AnswerRequest(said("a" * 9, "b" * 5, "cc")))
     assert isinstance(finished, Finished)
     assert (finished.reason, finished.stats.predicted_n) == (FinishReason.CONTEXT, 1)

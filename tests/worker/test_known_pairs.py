@@ -31,7 +31,7 @@ def own(folder: Path) -> SetUp:
     return SetUp(pair, ModelOnDisk(files[0], 1), ModelOnDisk(files[1], 1))
 
 
-def test_the_file_that_is_gone_is_named_and_where_it_was(registry: Registry, tmp_path: Path) -> None:
+def test_a_missing_file_is_named_with_its_folder(registry: Registry, tmp_path: Path) -> None:
     mine = own(tmp_path)
     registry.add(mine, default=True)
     assert choose_pair({})[0].name == "mine"
@@ -58,7 +58,7 @@ def test_models_that_were_set_up_are_found_by_their_names(registry: Registry, tm
     assert choose_pair({"target": "a/big:Q4_0", "draft": draft})[1] is None
 
 
-def test_the_chat_lets_the_user_choose_where_the_default_is_gone_but_not_what_was_named(
+def test_the_chat_offers_pairs_if_the_default_is_missing_but_not_a_named_pair(
     registry: Registry, tmp_path: Path
 ) -> None:
     mine = own(tmp_path)
@@ -102,7 +102,7 @@ def newer(folder: Path, monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
     monkeypatch.setattr("app.worker.known_pairs.shipped_file", lambda: folder / "shipped.toml")
 
 
-def test_a_pair_that_another_release_makes_of_other_files_stays_what_was_set_up(
+def test_a_set_up_pair_keeps_its_files_if_a_release_changes_them(
     registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "old.gguf"
@@ -122,7 +122,7 @@ def test_a_pair_that_another_release_makes_of_other_files_stays_what_was_set_up(
     assert about_catalog(choose_pair({})[0]) == ()
 
 
-def test_an_entry_that_the_user_changes_means_other_files(
+def test_a_changed_entry_names_different_files(
     registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "old.gguf"

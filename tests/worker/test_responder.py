@@ -212,7 +212,7 @@ def test_the_look_up_continues_without_the_draft_model(fails_from: int) -> None:
 
 
 @pytest.mark.parametrize("drafting", [FIXED, AutoDraft(lookup=False)])
-def test_what_was_plain_behind_the_failure_belongs_to_the_answer(drafting: Drafting) -> None:
+def test_tokens_after_a_draft_failure_count_in_the_speedup(drafting: Drafting) -> None:
     steps, last = answered(drafting, mixing(1), Failing(mixing(1)), 400)
 
     drafted = [step.stats for step in steps if step.drafting is not None and step.drafting.source == "model"]

@@ -110,7 +110,7 @@ def test_on_in_the_middle_reads_the_text_so_far_and_drafts(drafting: Drafting) -
 
 
 @pytest.mark.parametrize("drafting", [FIXED, AutoDraft()])
-def test_what_is_gained_is_reported_with_the_drafts_reading_of_the_prompt(drafting: Drafting) -> None:
+def test_the_speedup_includes_the_prefill_of_the_draft(drafting: Drafting) -> None:
     riders, now, spent = pair(), ticking(), [0]
     list(riders.measure_costs(lambda: False))
     assert riders.drafter is not None
@@ -166,7 +166,7 @@ def test_indexing_the_conversation_is_the_answers_time_and_no_rounds() -> None:
     assert riders.memory.costs.target_ns(1, 0) < 10 * before
 
 
-def test_what_was_answered_before_is_looked_up_and_changes_no_text() -> None:
+def test_earlier_answers_give_drafts_and_change_no_text() -> None:
     riders = FakePair(FakeModel(mixing(5, n_vocab=27)))
     list(riders.measure_costs(lambda: False))
     asked = replace(request(AutoDraft()), max_tokens=100)

@@ -212,14 +212,14 @@ def test_a_server_that_cannot_start(bad: Host, log: Path, known: McpServer, why:
         (McpServer("a", "npx -y server"), "Put the arguments of its command into args in mcp.json."),
     ],
 )
-def test_where_a_missing_command_comes_from(bad: Host, known: McpServer, hint: str) -> None:
+def test_a_missing_command_is_reported_with_its_package(bad: Host, known: McpServer, hint: str) -> None:
     error = bad.list(known).error
 
     assert error is not None
     assert error.hint == hint
 
 
-def test_what_a_server_says_goes_to_the_log_with_its_name(bad: Host, caplog: pytest.LogCaptureFixture) -> None:
+def test_output_of_a_server_is_logged_with_its_name(bad: Host, caplog: pytest.LogCaptureFixture) -> None:
     bad.why(replace(server("quits"), env={"KEY": "secret"}))
 
     assert caplog.messages[1:3] == ["quits: LicenseError: no license for ***", "quits: Node.js v20"]

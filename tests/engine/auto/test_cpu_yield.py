@@ -59,7 +59,7 @@ def update_often(machine: Machine, chosen: CpuYield, n: int, others: float) -> i
         (16, 10.0, 6),
     ],
 )
-def test_threads_yield_to_other_programs_and_return_when_they_end(n_cpus: int, others: float, left: int) -> None:
+def test_threads_yield_to_other_programs_and_return_afterward(n_cpus: int, others: float, left: int) -> None:
     machine = Machine(n_cpus)
     chosen = machine.cpu_yield(8)
     assert update_often(machine, chosen, 5, others) == left

@@ -39,7 +39,7 @@ class TestContext:
             size = sizes[i % len(sizes)]
             costs.observe_target(size, n_past, self.true_ns(size, n_past))
 
-    def test_small_and_large_batches_separate_it_from_the_speed(self) -> None:
+    def test_small_and_large_batches_separate_context_cost_from_speed(self) -> None:
         costs = model()
         self.observe(costs, range(3000, 4000, 5), (1, 8, 4))
 
@@ -63,7 +63,7 @@ class TestContext:
         assert costs.target_ns(1, 0) < 1.5 * self.true_ns(1, 0)
 
     @pytest.mark.parametrize("known", [{}, {1: 6e3, 8: 48e3, 62: 200e3}], ids=["unknown", "known"])
-    def test_short_texts_teach_nothing_about_it(self, known: dict[int, float]) -> None:
+    def test_short_texts_do_not_change_the_context_cost(self, known: dict[int, float]) -> None:
         costs = model(context_ns=known)
         self.observe(costs, range(1, 40), (1, 8, 4))
 

@@ -104,7 +104,7 @@ def test_a_prompt_is_read_if_drafts_are_likely_to_save_more(n_prompt: int, gain:
     assert backlog_of(n_prompt, gain=gain).is_worth_reading is expected
 
 
-def test_several_answers_about_one_text_make_it_worth_reading() -> None:
+def test_a_text_is_read_after_several_answers_about_it() -> None:
     assert backlog_of(1000, gain=0.5, n_undrafted=600).is_worth_reading
 
 

@@ -121,7 +121,7 @@ class TestLedger:
                 )
 
     @pytest.mark.parametrize(("tokens", "cost", "balance"), [(1, 50.0, Ledger.REFILL), (20, 1.0, Ledger.START)])
-    def test_the_balance_of_a_new_answer_is_limited_both_ways(self, tokens: int, cost: float, balance: float) -> None:
+    def test_a_new_answer_limits_the_balance_in_both_directions(self, tokens: int, cost: float, balance: float) -> None:
         ledger = Ledger()
         ledger.observe(tokens, cost, 1.0, drafted=True)
         ledger.begin()

@@ -60,7 +60,7 @@ class TestSlowedMeasurement:
 
         assert not known.why_remeasure
 
-    def test_only_single_tokens_show_it(self) -> None:
+    def test_only_single_tokens_show_a_changed_speed(self) -> None:
         known = statistics_of({1: 3e9, 2: 30e9})
         known.costs.scale = 0.4
 

@@ -80,7 +80,7 @@ class TestReplay:
 
 @pytest.mark.parametrize("name", GAINING)
 class TestGainingMachines:
-    def test_it_beats_the_best_fixed_setting_of_each_prompt(self, name: str) -> None:
+    def test_automatic_drafting_beats_the_best_fixed_setting_of_each_prompt(self, name: str) -> None:
         assert sum(fixed_costs(name).values()) / sum(auto_costs(name).values()) >= 1.0
 
     @pytest.mark.parametrize("order", [0, 6])
@@ -90,7 +90,7 @@ class TestGainingMachines:
         ordered = [*traces()[order:], *traces()[:order]]
         assert sum(fixed_costs(name).values()) / sum(replay(trace, curve, make).cost for trace in ordered) >= 0.97
 
-    def test_on_other_texts_it_beats_the_best_fixed_setting(self, name: str) -> None:
+    def test_automatic_drafting_beats_the_best_fixed_setting_on_other_texts(self, name: str) -> None:
         curve = curves()[name]
         costs = [replay(trace, curve, automatic(measured(curve))).cost for trace in other_traces()]
         assert best_fixed(other_traces(), curve)[1] / sum(costs) >= 1.0
@@ -113,7 +113,7 @@ def test_a_draft_model_that_recovers_is_noticed_from_drafts_that_are_not_submitt
 
 @pytest.mark.parametrize("name", HOPELESS)
 @pytest.mark.parametrize("order", [0, 6])
-def test_impossible_drafting_costs_less_than_one_percent(name: str, order: int) -> None:
+def test_useless_drafting_costs_less_than_one_percent(name: str, order: int) -> None:
     costs = auto_costs(name, order)
     for trace in traces():
         assert baseline_cost(trace, curves()[name]) / costs[trace.name] >= 0.99
@@ -250,7 +250,7 @@ class TestDocuments:
             for document in documents
         ]
 
-    def test_it_is_read_after_enough_answers(self) -> None:
+    def test_an_unread_document_is_read_after_enough_answers(self) -> None:
         drafted = self.answers(measured(self.CURVE), [self.DOCUMENT] * 4)
 
         assert not drafted[0]

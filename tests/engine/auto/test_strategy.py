@@ -134,7 +134,7 @@ def test_a_draft_that_is_not_submitted_shows_so() -> None:
     assert (strategy.status.source, strategy.status.reason) == ("model", "the draft was too unsure")
 
 
-def test_a_step_without_room_for_a_draft_keeps_the_reason() -> None:
+def test_a_step_too_short_for_a_draft_keeps_the_reason() -> None:
     strategy, text = begun(automatic(statistics_of(), ConstantDraft(), None)), [*PROMPT]
     for _ in range(8):
         run_step(strategy, text, accepted=True)

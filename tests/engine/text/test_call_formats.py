@@ -137,7 +137,7 @@ ARGUMENTS = st.fixed_dictionaries(
 @pytest.mark.parametrize("name", sorted(filter(None, ONE_OF_EACH)))
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(arguments=ARGUMENTS, ref=TEXTS)
-def test_arguments_come_back_as_a_template_writes_them(name: str, arguments: dict[str, Any], ref: str) -> None:
+def test_arguments_are_read_as_templates_write_them(name: str, arguments: dict[str, Any], ref: str) -> None:
     source = source_of(name)
     if name.startswith("CohereForAI-c4ai-command-r-plus"):
         pytest.skip("this template fails with objects in a schema")

@@ -104,7 +104,7 @@ def test_a_small_window_cache_is_tried_before_experts_move_to_ram(monkeypatch: p
     assert place("auto", 24) == ("auto", False, 0)
 
 
-def test_what_a_device_is_stays_with_what_is_taken_of_it() -> None:
+def test_a_fitted_device_keeps_its_description_and_size() -> None:
     card = replace(ROOMS[0], free_bytes=80 * GB, description="NVIDIA H100", total_bytes=85 * GB)
 
     found = fitting_of(params(), (card, ROOMS[-1]))

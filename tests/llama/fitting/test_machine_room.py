@@ -106,7 +106,7 @@ def test_memory_of_the_loaded_pair_counts_as_free(here: Here) -> None:
     assert room({"cpu": 10 * GB}) == 27 * GB
 
 
-def test_a_pair_holds_what_was_counted_of_cards_and_of_main_memory_what_is_this_process_own(
+def test_a_pair_holds_counted_gpu_memory_and_the_ram_of_this_process(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     model = ModelInfo("Big", "big.gguf", "Q4_K_M", 1, 1)
@@ -119,7 +119,7 @@ def test_a_pair_holds_what_was_counted_of_cards_and_of_main_memory_what_is_this_
     assert loaded_bytes(pair)["cpu"] == 3 * GB
 
 
-def test_memory_that_no_file_stands_behind_is_counted() -> None:
+def test_memory_without_a_file_is_counted() -> None:
     # In a new process: memory of this process could come from an earlier test.
     code = (
         "from app.llama.fitting.machine_room import own_bytes; before = own_bytes()\n"
@@ -226,7 +226,7 @@ def test_the_latest_quiet_measurement_counts_while_other_programs_are_busy(machi
     assert machine.look() == 1e9
 
 
-def test_what_cannot_be_measured_is_not_known(machine: Bandwidth, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unmeasurable_bandwidth_is_unknown(machine: Bandwidth, monkeypatch: pytest.MonkeyPatch) -> None:
     machine.found = None
     assert machine.look() is None
 

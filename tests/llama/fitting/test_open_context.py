@@ -53,7 +53,7 @@ def test_the_longest_context_that_costs_little_is_chosen(
     assert after.params.memory[0].n_bytes == after.plan.loads[0].need_bytes >= before.params.memory[0].n_bytes
 
 
-def test_the_chosen_context_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_chosen_context_is_reported_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     _, after = opened(monkeypatch, rooms(24))
     _, whole = opened(monkeypatch, rooms(64), replace(FACTS, n_ctx_train=32_768))
 

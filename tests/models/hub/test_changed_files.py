@@ -78,7 +78,7 @@ def test_the_same_file_of_another_revision_is_used_without_a_question(pair: Loop
 
 
 @pytest.mark.parametrize("known", ["hash", "size"])
-def test_a_file_that_is_gone_is_named_and_the_current_one_is_offered(
+def test_a_missing_file_is_named_and_the_current_file_is_offered(
     pair: LoopbackHub, entry: Entry, tandem: Tandem, known: str
 ) -> None:
     entry(**({} if known == "hash" else {"sha256": None}))

@@ -26,7 +26,7 @@ USUAL = files("m-Q8_0.gguf", "m-Q4_K_M.gguf", "m-Q4_0.gguf", "m-IQ3_XXS.gguf", "
         ("iq3-xxs", "m-IQ3_XXS.gguf"),
     ],
 )
-def test_quantizations_are_understood_as_people_write_them(wanted: str, name: str) -> None:
+def test_quantizations_are_read_in_common_spellings(wanted: str, name: str) -> None:
     assert choose(HubModel(REPO, quant=wanted), USUAL).name == name
 
 
@@ -80,7 +80,7 @@ def test_repacked_quantizations_are_told_apart() -> None:
     assert choose(HubModel(REPO, quant="q4_0_8_8"), packed).name == "m-Q4_0_8_8.gguf"
 
 
-def test_two_models_of_one_quantization_are_not_guessed_between() -> None:
+def test_models_with_the_same_quantization_are_ambiguous() -> None:
     with pytest.raises(HubError, match="matches several"):
         choose(HubModel(REPO, quant="Q4_0"), files("small-Q4_0.gguf", "large-Q4_0.gguf"))
 

@@ -58,7 +58,7 @@ def test_an_invalid_commit_is_refused(hub: LoopbackHub, commit: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["a--b", "a..b", "x.git", "a b", "a-", "-a", ".a", "\xe9", "a" * 97])
-def test_a_name_that_the_client_refuses_is_reported_as_such(hub: LoopbackHub, name: str) -> None:
+def test_a_name_refused_by_the_client_is_reported(hub: LoopbackHub, name: str) -> None:
     source = HubModel(f"owner/{name}", file=NAME)
 
     assert not is_repository(source.repo)
@@ -69,7 +69,7 @@ def test_a_name_that_the_client_refuses_is_reported_as_such(hub: LoopbackHub, na
 
 
 @pytest.mark.parametrize("name", ["a", "a-b.c_d", "_a_", "a.gitb", "a" * 96])
-def test_a_name_that_the_client_takes_is_one(name: str) -> None:
+def test_a_name_accepted_by_the_client_is_valid(name: str) -> None:
     validate_repo_id(f"{name}/{name}")
     assert is_repository(f"{name}/{name}")
 

@@ -24,7 +24,7 @@ from tests.models.hub.models import CONTENT, TARGET, Patient, Watched, no_demo, 
 NAME = "big-Q4_K_M.gguf"
 
 
-def test_a_file_arrives_where_every_client_looks_for_it(hub: LoopbackHub) -> None:
+def test_a_download_is_stored_in_the_shared_cache(hub: LoopbackHub) -> None:
     file = publish(hub)
     watched = Watched()
 
@@ -72,7 +72,7 @@ def test_a_file_that_a_power_cut_has_shortened_comes_again(
     assert (watched.here, watched.came) == (0, len(CONTENT))
 
 
-def test_the_disk_has_the_bytes_before_they_get_their_name(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_download_is_flushed_before_it_is_renamed(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
     file = publish(hub)
     content, kept, fsync = cache.blob_path(file), [], os.fsync
 
@@ -149,7 +149,7 @@ def test_an_asked_wait_is_kept_second_by_second(hub: LoopbackHub, fault: Any, or
 
 
 @pytest.mark.parametrize(("n_failures", "waits"), [(300, True), (10_000, False)])
-def test_a_network_that_is_gone_is_waited_for_one_night(
+def test_a_download_waits_one_night_for_the_network(
     hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch, n_failures: int, *, waits: bool
 ) -> None:
     file = publish(hub)

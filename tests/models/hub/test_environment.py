@@ -33,7 +33,7 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     "address",
     ["notaurl", " https://huggingface.co ", "ftp://hub.example", "https://", "http://[::1", "https://hub.example?a=b"],
 )
-def test_an_invalid_address_is_reported_and_no_one_is_asked(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_address_is_reported_without_a_request(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ADDRESS, address)
     prepare_environment()
 

@@ -97,7 +97,7 @@ def test_find_measures_the_drafts_that_are_here(
     assert [Path(draft).name for draft in measured] == ["fam-1m-Q8_0.gguf"]
 
 
-def test_local_files_are_used_where_they_lie(home: Path, hub: LoopbackHub, tandem: Tandem) -> None:
+def test_local_files_are_used_in_place(home: Path, hub: LoopbackHub, tandem: Tandem) -> None:
     tiny(home / "mine", "t.gguf", general__name="Own")
 
     tandem("pairs", "add", "own", str(home / "mine" / "t.gguf"))
@@ -183,7 +183,7 @@ def test_the_same_file_of_another_revision_is_in_use(pair: LoopbackHub, home: Pa
 
 
 @pytest.mark.parametrize("words", [[], ["one", "--unused"], ["--unused", "--all-files"]])
-def test_what_is_removed_is_one_pair_or_what_none_has(words: list[str], home: Path) -> None:
+def test_remove_takes_one_pair_or_unused_files(words: list[str], home: Path) -> None:
     assert main(["pairs", "remove", *words, "--yes"]) == 2
 
 
@@ -241,7 +241,7 @@ def test_list_show_and_default(pair: LoopbackHub, tandem: Tandem) -> None:
     assert 'Did you mean "qwen3.8-27b"' in tandem("pairs", "show", "qwen3.8-72b", code=2).err
 
 
-def test_a_size_that_is_not_known_shows_how_it_can_be(hub: LoopbackHub, home: Path, tandem: Tandem) -> None:
+def test_an_unknown_size_names_the_command_that_finds_it(hub: LoopbackHub, home: Path, tandem: Tandem) -> None:
     tiny(home / "mine", "t.gguf")
     known, unknown = '{ repo = "a/b", size = 9000000000 }', '{ repo = "a/c" }'
     pairs = {

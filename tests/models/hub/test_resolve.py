@@ -152,7 +152,7 @@ def test_a_header_costs_a_few_megabytes_of_a_large_file(hub: LoopbackHub, tmp_pa
 
 
 @pytest.mark.parametrize("fault", [ignore_range(), Cut(), Cut(100), Cut(100, reset=True), status(503)])
-def test_a_header_survives_a_bad_moment(hub: LoopbackHub, tmp_path: Path, fault: Any) -> None:
+def test_a_header_is_read_again_after_a_failure(hub: LoopbackHub, tmp_path: Path, fault: Any) -> None:
     hub.add(TARGET, {NAME: tiny(tmp_path)})
     hub.faults.add(fault, NAME, origin="cdn", times=1)
 
@@ -171,7 +171,7 @@ def test_a_cut_header_resumes_at_its_byte(hub: LoopbackHub, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("fault", [Cut(), status(503)])
-def test_the_third_failure_ends_it(hub: LoopbackHub, tmp_path: Path, fault: Any) -> None:
+def test_the_third_failure_ends_the_request(hub: LoopbackHub, tmp_path: Path, fault: Any) -> None:
     hub.add(TARGET, {NAME: tiny(tmp_path)})
     hub.faults.add(fault, NAME, origin="cdn", times=None)
 

@@ -105,7 +105,7 @@ def test_a_pair_can_be_opened_after_setup_and_restart(setting: Setting) -> None:
         setting.service.load_request("mine")
 
 
-def test_the_current_file_takes_the_place_of_one_that_is_gone(setting: Setting, hub: LoopbackHub) -> None:
+def test_the_current_file_replaces_a_missing_file(setting: Setting, hub: LoopbackHub) -> None:
     pinned = HubModel(TARGET, file="big-Q4_K_M.gguf", revision="0" * 40, size=TARGET_SIZE, sha256="0" * 64)
     setting.pairs = [replace(MINE, target=pinned)]
     setting.again()

@@ -131,7 +131,7 @@ def test_draft_layers_beside_the_target_are_set_up_with_it(hub: LoopbackHub, hom
     )
 
 
-def test_the_projector_of_a_target_comes_and_goes_with_it(hub: LoopbackHub, home: Path, tandem: Tandem) -> None:
+def test_the_projector_of_a_target_is_set_up_and_removed_with_it(hub: LoopbackHub, home: Path, tandem: Tandem) -> None:
     model = {FILE: tiny(home), "mmproj-F16.gguf": b"GGUF" * 500, "mmproj-F32.gguf": b"GGUF" * 900}
     hub.add(TARGET, model)
     assert "vision  mmproj-F16.gguf, 0 MB" in tandem("pairs", "check", TARGET).out

@@ -214,7 +214,7 @@ async def test_the_last_prompt_is_edited_wherever_it_stands(file: Path) -> None:
         assert chat.asked == ["one", "first", "two more"]
 
 
-async def test_in_text_the_key_goes_to_the_end_of_the_line(file: Path) -> None:
+async def test_ctrl_e_goes_to_the_end_of_the_line_in_text(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.exchange("one", "first")
         await chat.type("ab")

@@ -73,7 +73,7 @@ async def test_why_a_prompt_has_no_answer_is_shown_again(file: Path, error: AppE
     await is_shown_again(file, before)
 
 
-async def test_why_an_answer_failed_on_its_way_is_shown_again_and_it_can_continue(file: Path) -> None:
+async def test_the_error_of_a_failed_answer_is_shown_again_and_it_can_continue(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.send("Tell me a story.")
         chat.engine.says("Once upon a time")
@@ -88,7 +88,7 @@ async def test_why_an_answer_failed_on_its_way_is_shown_again_and_it_can_continu
         await chat.until(lambda: "llama.cpp failed." not in chat.text)
 
 
-async def test_another_prompt_takes_the_place_of_a_refused_one_which_is_the_branch_beside_it(file: Path) -> None:
+async def test_another_prompt_replaces_a_refused_prompt_which_stays_a_branch(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.exchange("one", "first")
         await chat.send("And then?")

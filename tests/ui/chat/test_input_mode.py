@@ -139,7 +139,7 @@ def fail(chat: Chat) -> None:
 
 
 @pytest.mark.parametrize("end", [lambda chat: chat.screen.action_do("take_back"), fail])
-async def test_it_comes_back_in_front_of_the_next(end: Callable[[Chat], None]) -> None:
+async def test_a_waiting_prompt_is_returned_before_the_next_prompt(end: Callable[[Chat], None]) -> None:
     async with open_chat(loaded=False) as chat:
         await wait(chat)
         end(chat)

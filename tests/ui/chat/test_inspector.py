@@ -129,7 +129,7 @@ def test_a_step_is_found_in_the_text_of_an_answer() -> None:
     assert step_spans("A caf\n\né and", steps[:1]) == [(1, 5)]
 
 
-def test_the_words_of_a_row_are_in_the_colors_of_their_writers() -> None:
+def test_tokens_of_a_row_have_the_color_of_their_source() -> None:
     (line,) = step_rows([ROUND], 1, 100)
     found = [(line.plain[span.start : span.end], str(span.style)) for span in line.spans]
     assert found[-4:] == [("·pivot", "$draft"), ("·=", "$draft"), ("·items", "$draft"), ("0", "$target")]

@@ -92,7 +92,7 @@ OTHER = 99
 """Number of a request that the server sent."""
 
 
-async def test_a_prompt_behind_a_request_of_the_server_says_so() -> None:
+async def test_a_prompt_that_waits_for_a_server_request_is_marked() -> None:
     now = [0.0]
     async with open_chat() as chat:
         chat.screen.view.status._clock = lambda: now[0]

@@ -67,7 +67,7 @@ async def test_ctrl_c_quits_only_after_it_was_announced() -> None:
         assert chat.pilot.app.is_running
 
 
-async def test_esc_with_nothing_to_stop_says_nothing() -> None:
+async def test_escape_without_a_running_answer_shows_no_message() -> None:
     async with open_chat() as chat:
         await chat.press("escape")
         assert "No answer is being written" not in chat.text

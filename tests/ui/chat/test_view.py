@@ -10,7 +10,7 @@ from tests.ui.driver import open_chat
     ("columns", "widths"),
     [(80, (0, 0)), (99, (0, 0)), (100, (28, 0)), (149, (28, 0)), (150, (28, 32)), (200, (36, 40))],
 )
-def test_what_stands_beside_by_itself(columns: int, widths: tuple[int, int]) -> None:
+def test_side_panels_appear_if_the_window_is_wide_enough(columns: int, widths: tuple[int, int]) -> None:
     assert side_widths(columns) == widths
 
 
@@ -24,7 +24,7 @@ async def test_code_of_eighty_columns_is_not_wrapped() -> None:
             await chat.shows(code)
 
 
-def test_what_was_asked_for_is_shown_where_the_answer_keeps_its_room() -> None:
+def test_a_requested_panel_is_shown_if_the_answer_has_enough_room() -> None:
     assert side_widths(80, panel=True) == (0, 32)
     assert side_widths(60, sidebar=True) == (0, 0)
     assert side_widths(90, sidebar=True, panel=True) == (0, 32)

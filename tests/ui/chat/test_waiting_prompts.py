@@ -111,7 +111,7 @@ async def test_a_key_that_does_nothing_says_why() -> None:
         await chat.press("ctrl+e", shows="There is no prompt to edit.")
 
 
-async def test_another_pair_asks_before_it_takes_the_place_of_the_answering_one() -> None:
+async def test_loading_another_pair_asks_while_the_current_pair_answers() -> None:
     async with open_chat() as chat:
         pairs = chat.screen._pairs
         assert isinstance(pairs, FakePairs)

@@ -308,7 +308,7 @@ async def test_a_prompt_that_does_not_fit_is_reported_with_the_keys_of_the_chat(
         assert "--ctx" not in compare.chat.text
 
 
-async def test_it_is_copied_as_markdown() -> None:
+async def test_a_comparison_is_copied_as_markdown() -> None:
     async with open_comparison(size=(160, 40)) as compare:
         await compare.chat.pilot.press("c")
         assert compare.chat.pilot.app.clipboard == "", "there is nothing to copy yet"

@@ -19,7 +19,7 @@ async def test_ctrl_j_breaks_the_line_and_enter_sends_both() -> None:
         assert chat.engine.requests[0].messages[-1].content == "one\ntwo"
 
 
-async def test_it_grows_to_eight_lines() -> None:
+async def test_the_input_grows_to_eight_lines() -> None:
     async with open_chat() as chat:
         assert chat.screen.view.prompt.size.height == 1
         await chat.pilot.press("a", "ctrl+j", "b")
@@ -58,7 +58,7 @@ async def test_pasted_control_characters_are_dropped() -> None:
         assert chat.prompt == "a[31mb\nc"
 
 
-async def test_characters_without_ink_are_typed_like_others_but_none_that_hides_something() -> None:
+async def test_invisible_characters_can_be_typed_unless_they_hide_text() -> None:
     wanted = "東京\u3000می\u200cروم\xa0👩\u200d👧"
     async with open_chat() as chat:
         for character in wanted + "\u202e\x07":
@@ -80,7 +80,7 @@ def message(*letters: str) -> str:
     return compose(question, pastes.found_in(question))
 
 
-def test_a_mark_stands_for_its_text_however_much_is_pasted_behind_it() -> None:
+def test_a_mark_keeps_its_text_after_a_long_paste() -> None:
     pastes = Pastes()
     texts = [f"{number} " * LONGEST for number in range(100)]
     assert [each.text for each in pastes.found_in(" ".join(map(pastes.fold, texts)))] == texts
@@ -124,7 +124,7 @@ def test_each_prompt_is_there_once_newest_first() -> None:
     assert [question for _, question in past.newest()] == ["d", "a", "c", "b"]
 
 
-def test_what_was_pasted_shows_prompts_apart_and_what_stood_in_a_file_does_not() -> None:
+def test_prompts_differ_by_pasted_text_and_not_by_file_content() -> None:
     def message(name: str, text: str) -> str:
         is_file = name == "a.py"
         return compose("Sum up " + ("@a.py" if is_file else f"[{name}]"), [Attachment(name, text, is_file=is_file)])
@@ -134,7 +134,7 @@ def test_what_was_pasted_shows_prompts_apart_and_what_stood_in_a_file_does_not()
     assert [message for message, _ in past.newest()] == [second, message("a.py", "new"), first]
 
 
-def test_how_words_are_set_apart_shows_no_prompts_apart() -> None:
+def test_prompts_that_differ_only_in_spaces_are_listed_once() -> None:
     past = past_with("say  it", "say\nit", "say it twice")
     assert [question for _, question in past.newest()] == ["say  it", "say it twice"]
 
@@ -164,7 +164,7 @@ async def test_a_past_prompt_is_found_as_one_types() -> None:
         await chat.until(lambda: "SORT in Python" not in chat.text)
 
 
-async def test_what_only_looks_like_a_paste_is_recalled_with_every_line() -> None:
+async def test_text_that_looks_like_a_paste_is_recalled_completely() -> None:
     written = "x:\n```\nsome text\n```\n\nwhat of [x]?"
     async with open_chat(store=lambda: store_with(written)) as chat:
         await chat.until(lambda: chat.screen.session.library.is_open)

@@ -94,7 +94,7 @@ async def test_undo_restores_a_deleted_conversation(file: Path) -> None:
         await chat.until(lambda: screen.conversations.row and screen.conversations.row.summary.title == "mountains")
 
 
-async def test_pinned_ones_stand_first(file: Path) -> None:
+async def test_pinned_conversations_come_first(file: Path) -> None:
     fill(file, "rivers", "mountains")
     async with open_chat(store=lambda: Store(file)) as chat:
         screen = await chat.list_conversations()

@@ -122,7 +122,7 @@ async def test_the_mouse_pins_deletes_and_downloads_back(file: Path) -> None:
         assert texts(file)[0] == "rivers"
 
 
-async def test_the_sidebar_comes_and_goes_by_a_key(file: Path) -> None:
+async def test_a_key_toggles_the_sidebar(file: Path) -> None:
     fill(file, "rivers")
     async with open_chat(store=lambda: Store(file)) as chat:
         assert "rivers" not in chat.text

@@ -63,7 +63,7 @@ async def test_f1_shows_the_keys_of_a_message_and_one_opens_what_it_includes() -
         assert keys["enter, ctrl+e"] == "Change it, as a branch"
 
 
-async def test_where_nothing_is_found_enter_is_dimmed(file: Path) -> None:
+async def test_enter_is_dimmed_if_nothing_is_found(file: Path) -> None:
     fill(file, "rivers")
     async with open_chat(store=lambda: Store(file)) as chat:
         await chat.list_conversations()
@@ -92,7 +92,7 @@ async def test_a_comparison_is_offered_while_there_is_a_prompt_and_no_answer_is_
         await chat.until(lambda: "chat.compare" not in live(app))
 
 
-async def test_with_nothing_to_draft_with_there_is_nothing_to_switch_or_compare() -> None:
+async def test_without_a_draft_source_switching_and_comparing_are_disabled() -> None:
     async with open_chat({"draft.mode": "off"}) as chat:
         assert not {"chat.compare", "chat.drafting"} & live(chat.pilot.app)
         await chat.press("ctrl+d", shows="Drafting is off in the settings")

@@ -109,7 +109,7 @@ def test_every_sentence_knows_the_shipped_key() -> None:
     assert [one for one in named if bound.get(one[1]) != one[2]] == []
 
 
-def test_no_sentence_names_a_key_that_may_be_another_one() -> None:
+def test_sentences_name_keys_by_their_bindings() -> None:
     found = [
         (file, text)
         for file, tree in _modules()

@@ -55,7 +55,7 @@ async def test_the_smallest_window_has_a_line_for_the_chosen_pair() -> None:
         await window.until(lambda: window.rows[1][3:].startswith("coder-32b"))
 
 
-async def test_the_open_pair_is_in_view_however_far_down_it_stands() -> None:
+async def test_the_open_pair_is_scrolled_into_view() -> None:
     others = [replace(SMALL, pair=replace(SMALL.pair, name=f"pair-{n}")) for n in range(20)]
     pairs = FakePairs(*others, replace(DEMO, set_up=True, is_open=True))
     async with open_setup(pairs, first_run=False, size=(80, 24)) as window:
@@ -128,7 +128,7 @@ async def test_offline_the_failure_is_shown_and_the_demo_works() -> None:
         await window.chat.send("hello")
 
 
-async def test_a_file_that_is_gone_is_named_and_one_key_takes_the_current_one() -> None:
+async def test_a_missing_file_is_named_and_one_key_accepts_the_current_file() -> None:
     gone = FileChangedError(
         "big.gguf of owner/big is not the file that this pair was made with.", "tandem setup --latest"
     )
@@ -303,7 +303,7 @@ async def test_enter_before_the_machine_is_checked_takes_the_first_match_after_i
         assert window.pairs.arguments("set_up") == []
 
 
-async def test_what_is_typed_after_enter_takes_nothing() -> None:
+async def test_typing_after_enter_cancels_the_choice() -> None:
     async with open_setup(FakePairs(*CARDS, machine="")) as window:
         window.type("nothing", "enter")
         await window.shows("Still checking this machine")

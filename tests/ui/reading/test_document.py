@@ -66,7 +66,7 @@ def letters(texts: list[str]) -> Counter[str]:
 @pytest.mark.parametrize("name", ALL)
 @given(places=PLACES)
 @settings(max_examples=8)
-def test_any_pieces_give_the_same_rows_as_the_whole(name: str, places: list[int]) -> None:
+def test_streamed_pieces_give_the_same_rows_as_the_whole_text(name: str, places: list[int]) -> None:
     assert styled(rows("", *cut(ALL[name], places))) == styled(rows(ALL[name]))
 
 
@@ -154,7 +154,7 @@ def test_tabs_stop_at_cells_behind_characters_of_any_width(before: str, stop: in
         assert found[0].part(0, -1).endswith("x"), "the mark of a line end is not copied"
 
 
-def test_a_table_in_a_list_is_one_too() -> None:
+def test_a_table_in_a_list_is_a_table() -> None:
     assert shown("- x\n\n  | a | b |\n  |---|--:|\n  | one | 22 |") == ["• x", "", "  a     b", "  one  22"]
 
 

@@ -103,7 +103,7 @@ async def test_delete_leads_to_the_list_and_names_the_key(file: Path) -> None:
         await chat.shows("ctrl+x: Delete a conversation")
 
 
-async def test_what_nothing_does_is_answered_with_the_way_to_the_whole_list() -> None:
+async def test_an_unmatched_search_names_the_key_for_all_commands() -> None:
     async with open_chat() as chat:
         await open_palette(chat, "xqz")
         await chat.shows("f1 lists every key and command.")
@@ -132,7 +132,7 @@ def point(chat: Chat, kind: type[events.MouseEvent], x: int, y: int, button: int
     driver.process_message(kind(None, x, y, 0, 0, button, False, False, False, x, y))
 
 
-async def test_a_click_on_a_widget_that_has_just_gone_goes_nowhere() -> None:
+async def test_a_click_on_a_removed_widget_is_ignored() -> None:
     async with open_chat() as chat:
         widget = Static("here")
         await chat.screen.view.mount(widget)
@@ -155,7 +155,7 @@ async def test_a_mouse_outside_of_a_smaller_terminal_leaves_the_keys_with_the_pr
         await chat.send("Hello")
 
 
-async def test_the_keys_are_shown_once_however_they_are_asked_for() -> None:
+async def test_the_keys_are_shown_only_once() -> None:
     async with open_chat() as chat:
         await chat.press("f1", "ctrl+p", shows="what do you want to do?")
         await chat.press(*"keys", shows="Show every key")

@@ -27,7 +27,7 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "settings.toml"
 
 
-async def test_it_shows_value_and_origin_of_every_setting(file: Path) -> None:
+async def test_the_screen_shows_the_value_and_origin_of_every_setting(file: Path) -> None:
     file.write_text("[sampling]\ntop_k = 7")
     async with open_panel(file, flags={"sampling.temp": 0.2}, pair={"sampling.top_p": 0.9}) as panel:
         for words, line in (

@@ -89,7 +89,7 @@ def test_how_fast_a_prompt_is_read_is_the_targets_own() -> None:
     assert f"prefill          {NONE}" in shown(readouts).splitlines()
 
 
-def test_the_speed_is_that_of_the_whole_answer_and_the_recent_one_stands_below() -> None:
+def test_the_speed_of_the_answer_is_above_the_recent_speed() -> None:
     readouts = Readouts()
     for stats in (counted(10, 100, 50), counted(13, 190, 70)):
         readouts.follow(Step(1, (), stats))
@@ -100,7 +100,7 @@ def test_the_speed_is_that_of_the_whole_answer_and_the_recent_one_stands_below()
     assert "speed           15 tok/s ▃█" in brief(readouts)
 
 
-def test_what_each_device_holds_is_shown_where_it_was_counted() -> None:
+def test_memory_is_shown_for_each_device_if_estimated() -> None:
     readouts = Readouts()
     readouts.ready(PAIR.n_ctx)
     counted = (DeviceMemory("CUDA0", 21 << 30), DeviceMemory("cpu", 400 << 20))
@@ -111,7 +111,7 @@ def test_what_each_device_holds_is_shown_where_it_was_counted() -> None:
     assert "memory" not in shown(readouts)
 
 
-def test_what_was_not_measured_is_not_shown() -> None:
+def test_unmeasured_numbers_are_dashes() -> None:
     readouts = Readouts()
     readouts.will_draft(DraftState(is_on=False, is_available=False, mode="no draft"))
     readouts.ready(PAIR.n_ctx)
@@ -136,7 +136,7 @@ def test_the_numbers_of_another_pair_or_place_are_not_kept(forget: Callable[[Rea
     assert not {"78%", "107 tok/s", "3.1×"} & set(shown(readouts).split())
 
 
-def test_the_last_answers_numbers_are_called_so_while_the_next_prompt_is_read() -> None:
+def test_the_numbers_of_the_last_answer_are_labeled_during_prefill() -> None:
     readouts = Readouts()
     readouts.ready(PAIR.n_ctx)
     stats = replace(STATS, first_token_ns=210_000_000, prompt_ns=SECOND)
@@ -168,7 +168,7 @@ def test_an_answer_that_fails_before_its_first_token_leaves_the_numbers_the_last
     assert "last answer" not in shown(readouts)
 
 
-def test_how_full_the_context_is_is_not_known_before_it_was_counted() -> None:
+def test_context_usage_is_unknown_before_tokens_are_counted() -> None:
     readouts = Readouts()
     readouts.ready(PAIR.n_ctx)
     assert "     0 / 32k" in shown(readouts)

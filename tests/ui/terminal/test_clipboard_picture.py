@@ -48,7 +48,7 @@ def test_each_desktop_has_its_program(runs: Runs, environment: dict[str, str], s
     assert [command[0] for command in runs] == [program]
 
 
-def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_clipboard_tool_or_picture_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(copying, "find_program", lambda name: None)
     with pytest.raises(AppError, match="cannot be read without wl-paste") as refused:
         clipboard_picture({"WAYLAND_DISPLAY": "wayland-0"}, "linux")

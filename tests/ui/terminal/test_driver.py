@@ -57,14 +57,14 @@ def test_text_that_waits_keeps_its_order(ends: tuple[int, int]) -> None:
         writer.stop()
 
 
-def test_other_users_of_the_terminal_still_wait_for_it(ends: tuple[int, int]) -> None:
+def test_the_terminal_stays_blocking_for_other_users(ends: tuple[int, int]) -> None:
     _, terminal = ends
     with os.fdopen(terminal, "w", closefd=False) as file:
         TerminalWriter(file)
         assert os.get_blocking(terminal)
 
 
-def test_a_closed_terminal_blocks_nothing() -> None:
+def test_a_closed_terminal_does_not_block() -> None:
     reader, terminal = os.openpty()
     with os.fdopen(terminal, "w") as file:
         writer = TerminalWriter(file)

@@ -49,7 +49,7 @@ async def test_a_page_down_and_up_leads_back() -> None:
             assert body(chat) == above
 
 
-async def test_the_first_and_the_last_message_are_one_key_away() -> None:
+async def test_one_key_goes_to_the_first_or_last_message() -> None:
     async with long_chat(path()) as chat:
         await chat.shows(f"message {MESSAGES}.")
         await press(chat, "ctrl+home")

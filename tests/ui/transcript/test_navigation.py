@@ -134,7 +134,7 @@ async def test_words_are_found_from_the_last_match_on() -> None:
         assert chat.prompt == "/find eagle"
 
 
-async def test_the_key_asks_for_words() -> None:
+async def test_the_search_key_opens_a_prompt() -> None:
     async with open_chat() as chat:
         await chat.exchange("one", "An owl.")
         await chat.type("unsent")

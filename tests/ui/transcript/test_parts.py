@@ -134,7 +134,7 @@ async def test_the_steps_of_an_answer_that_has_ended_are_there_and_the_key_that_
         await chat.until(lambda: "f3 closes" not in chat.text)
 
 
-async def test_the_keys_that_step_are_shown_while_they_do() -> None:
+async def test_keys_for_steps_are_shown_while_stepping() -> None:
     async with open_chat() as chat:
         assert "earlier" not in chat.rows[-1]
         await chat.pilot.press("f3")
@@ -150,7 +150,7 @@ async def test_the_keys_that_step_are_shown_while_they_do() -> None:
         await chat.until(lambda: "earlier" not in chat.rows[-1])
 
 
-async def test_the_inspector_forgets_what_is_too_old_and_what_belongs_to_another_answer() -> None:
+async def test_the_inspector_drops_old_steps_and_steps_of_other_answers() -> None:
     async with open_chat() as chat:
         await chat.pilot.press("f3")
         await chat.send("go")
@@ -224,7 +224,7 @@ def test_a_long_token_view_is_the_same_in_pieces(size: int) -> None:
 
 
 @pytest.mark.parametrize("shown", ["before", "behind"])
-async def test_what_is_thought_and_what_is_shown_are_set_apart(shown: str) -> None:
+async def test_reasoning_and_answer_are_separated(shown: str) -> None:
     async with open_chat() as chat:
         if shown == "before":
             await chat.pilot.press("f3")

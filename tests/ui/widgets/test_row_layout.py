@@ -39,5 +39,5 @@ def test_every_row_is_at_the_top_without_a_width() -> None:
     assert wrapped(["abc", "def"]).top(1, 0) == 0
 
 
-def test_nothing_has_lines_without_a_width() -> None:
+def test_a_width_of_zero_has_no_lines() -> None:
     assert wrapped(["abc"]).line(0, 0) is None
