@@ -58,7 +58,9 @@ class Sidebar(Vertical):
     def _on_bindings(self, screen: Screen[object]) -> None:
         picker = self._picker
         words: dict[str, Callable[[], object]] = {}
-        if picker.conversations.row is not None:
+        row = picker.conversations.row
+        # In a new conversation no row is marked.
+        if row is not None and row.is_open:
             words = {"rename": picker.action_rename, "pin": picker.action_pin, "delete": picker.action_delete}
         if self._library.can_undelete:
             words["undo"] = picker.action_undelete

@@ -103,10 +103,12 @@ async def test_the_sidebar_shows_days_as_headings(file: Path, monkeypatch: pytes
         assert [row for row in rows if row][3:9] == ["Today", "new", "Last 7 days", "last week", "October", "old"]
 
 
-async def test_the_mouse_pins_deletes_and_downloads_back(file: Path) -> None:
+async def test_the_mouse_pins_deletes_and_restores_the_open_conversation(file: Path) -> None:
     fill(file, "rivers", "mountains")
     async with open_chat(size=WIDE, store=lambda: Store(file)) as chat:
         picker = await chat.picker()
+        await chat.shows("rivers")
+        assert "delete" not in chat.text
         await chat.click("rivers")
         await chat.shows("● rivers")
         await chat.click("pin")
