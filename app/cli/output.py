@@ -75,7 +75,7 @@ class TerminalLine:
     """One line on stderr that overwrites itself; silent without a terminal."""
 
     _stream: TextIO | None = None
-    """Where the line is shown."""
+    """The stream that shows the line."""
     _shown = ""
 
     @property

@@ -157,7 +157,7 @@ def break_even(plain: float, batch: float, n: int, draft: float) -> float | None
     """Return the acceptance at which drafting n tokens in each step costs as much as no draft.
 
     Solves (1 + c + ... + c^n) * plain = batch + n * draft for c by bisection; the left side grows with c. `batch` is
-    the cost of n + 1 tokens, `draft` that of each drafted one. None if even perfect drafts lose.
+    the cost of n + 1 tokens, `draft` the cost of each drafted token. None if even perfect drafts lose.
     """
     needed = (batch + n * draft) / plain
     if needed > n + 1:

@@ -1,6 +1,6 @@
 """Earlier measurements of pairs on this machine, without loading a model.
 
-The latest benchmark or comparison of each machine and pair is a small JSON file; a damaged one is discarded.
+The latest benchmark or comparison of each machine and pair is a small JSON file; a damaged file is discarded.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from pathlib import PurePath
 from app.core.pictures import MARK, Picture, without_marks
 
 PICTURE_LANGUAGE = "tandem-picture"
-"""Language of a picture's fence; no file has such a long suffix."""
+"""Language of a picture's fence; no file has a suffix that long."""
 _FENCED_FILE = re.compile(r"([^\n]+):\n(`{3,})([\w+#-]*)\n(.*?)\n\2\n\n", re.DOTALL)
 _PICTURE_FACTS = re.compile(r"([0-9a-f]{64}) (image/[a-z0-9.-]{1,20}) ([0-9]{1,8})x([0-9]{1,8})", re.ASCII)
 _PICTURE_BLOCK = re.compile(rf"^[^\n]+:\n(`{{3,}}){PICTURE_LANGUAGE}\n{_PICTURE_FACTS.pattern}\n\1\n\n", re.MULTILINE)

@@ -126,7 +126,7 @@ class Journal:
         return node
 
     def discard(self) -> None:
-        """Remove an empty new answer, or leave a continued one as it was. Raises StoreError."""
+        """Remove an empty new answer, or leave a continued answer unchanged. Raises StoreError."""
         if self.continues:
             self._final = self.start
             self.flush()

@@ -126,8 +126,8 @@ def find_duplicates(database: Database, conversations: Sequence[StoredConversati
 
     Ids differ between stores, so texts are compared, each with all earlier texts of its branch. Each stored
     conversation matches once, since a fork has the messages of its original. Conversations with the same start time
-    match first, deleted ones last. Without messages, the start time, title and unsent text must be equal; a different
-    system prompt makes a different conversation.
+    match first, deleted conversations last. Without messages, the start time, title and unsent text must be equal; a
+    different system prompt makes a different conversation.
     """
     messages = "SELECT id, parent, role, text FROM messages WHERE conversation = ? ORDER BY id"
     columns = "SELECT id, title, created, draft, settings FROM conversations ORDER BY deleted IS NOT NULL, id"

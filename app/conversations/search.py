@@ -61,7 +61,7 @@ def excerpt(text: str, words: Sequence[str], length: int = _EXCERPT_CHARS) -> Ex
 def search(database: Database, query: str, limit: int) -> tuple[Hit, ...]:
     """Return conversations whose title or message contains every term, by last message.
 
-    A term such as "#work" matches all conversations with a tag that begins so, if there is such a tag.
+    A term such as "#work" matches all conversations with a tag that begins with it, if there is any.
     """
     terms = storable(query).replace("\0", " ").split()[:_MOST_TERMS]
     known = [f"#{tag}" for (tag,) in database.rows("SELECT DISTINCT tag FROM tags")]

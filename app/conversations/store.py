@@ -320,7 +320,7 @@ class Store:
         return find_duplicates(self.database, conversations)
 
     def insert(self, conversations: Sequence[StoredConversation]) -> tuple[int, ...]:
-        """Insert all conversations as new ones, or none; return their ids."""
+        """Insert all conversations, or none, as new conversations; return their ids."""
         with self.database.write(durable=True) as db:
             insert_pictures(db, (each for one in conversations for each in one.pictures.values()), self._now())
             return tuple(insert_conversation(db, conversation) for conversation in conversations)

@@ -78,7 +78,7 @@ class Node:
 
     @property
     def compaction(self) -> Compaction | None:
-        """What the model reads before this prompt, if the context was full."""
+        """The messages that the model reads before this prompt, if the context was full."""
         return Compaction.read(self.stats) if self.role is Role.USER else None
 
     @property
@@ -147,7 +147,7 @@ class Tree:
         return next((node.text for node in self.path if node.role is Role.USER), "")
 
     def switched(self, node_id: int) -> Tree:
-        """Return the tree with the newest branch through a message active; unchanged if such a branch is active."""
+        """Return the tree with the newest branch through a message active; unchanged if it is active."""
         if self.nodes[node_id] in self.path:
             return self
         while children := self._children.get(node_id):

@@ -9,7 +9,7 @@ from app.core.errors import AppError
 _PLATFORM_FOLDERS = PlatformDirs("tandem", appauthor=False)
 
 LIBRARY_VARIABLE = "LLAMA_CPP_LIB_PATH"
-"""Variable that names a folder with another llama.cpp than the installed one."""
+"""Variable that names a folder with a llama.cpp that replaces the installed build."""
 
 
 def config_dir() -> Path:

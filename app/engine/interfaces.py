@@ -171,7 +171,7 @@ Judge = Callable[[int, float], Verdict]
 class HeadModel(NativeTimed, Protocol):
     """Draft layers that read the target's hidden rows, and their KV cache.
 
-    All positions are those of the target's tokens.
+    All positions are positions of the target's tokens.
     """
 
     @property
@@ -215,7 +215,7 @@ class HeadModel(NativeTimed, Protocol):
         """Return the logits of token 0, until the next evaluation; None for layers that score only a few candidates."""
 
     def rollback(self, position: int) -> None:
-        """Remove this position and all later ones from the KV cache."""
+        """Remove this and all later positions from the KV cache."""
 
     def clear(self) -> None:
         """Empty the KV cache; the next read may begin at any position."""

@@ -187,7 +187,7 @@ class GenerationStats:
         return max(0, self.predicted_ns - self.native_ns)
 
     def after(self, before: GenerationStats) -> GenerationStats:
-        """Return the numbers of a continued answer, including those of its beginning."""
+        """Return the numbers of a continued answer, including its beginning."""
         if not before.predicted_n:
             return self
         sums: dict[str, Any] = {
@@ -210,7 +210,7 @@ class GenerationStats:
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> GenerationStats:
-        """Read stored numbers, including those of older versions; skip values that are no numbers."""
+        """Read stored numbers, also from older versions; skip values that are no numbers."""
         found = {
             name: value
             for name, value in document.items()

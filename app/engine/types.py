@@ -13,7 +13,7 @@ from app.core.errors import UsageError
 from app.engine.sources import Source
 
 MAX_DRAFT = 62
-"""Longest draft of a step, in tokens; each verify batch has room for it.
+"""Longest draft of a step, in tokens; each verify batch can hold it.
 
 From batches of 64 tokens, llama.cpp's flash attention on the CPU uses another kernel (`GGML_FA_TILE_Q` in
 ggml-cpu/common.h), so greedy text would differ from text without drafts. A verify batch has the draft and one token."""

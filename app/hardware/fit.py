@@ -2,7 +2,7 @@
 
 All layers of both models belong on the fastest device. The draft runs once per drafted token, so it is whole on one
 device: waiting between devices would cost more than it saves. Draft layers that share tensors with the target are on
-its devices, because llama.cpp aborts if it cannot compute with such a tensor.
+its devices, because llama.cpp aborts if it cannot compute with this tensor.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class PairNeeds:
         return changed.with_context(values["model.ctx"]) if "model.ctx" in values else changed
 
     def plan(self) -> Plan:
-        """Place both models: the first placement that fits, else the one that lacks least.
+        """Place both models: the first placement that fits, else the closest.
 
         The target goes whole on the fastest device, or over all of one backend; the draft whole on the fastest with
         room, or on one of the devices that are named for the target. A mixture that is too large for the devices leaves
@@ -139,14 +139,14 @@ class PairNeeds:
         return _best(chain([whole], _placements(self, counts[fewest]) if fewest < len(counts) else ()))
 
     def _can_move_experts(self, whole: Plan) -> bool:
-        """Return whether experts in RAM would give devices room; those of layers in RAM and of an iGPU are there."""
+        """Return whether experts in RAM would free device memory; those of layers in RAM, and of an iGPU, do not."""
         own = {room.name for room in self.rooms if room.has_own_memory}
         is_whole = whole.target.n_gpu_layers == ALL_LAYERS
         return bool(self.target.experts) and is_whole and own.issuperset(whole.target.devices)
 
 
 def _best(placements: Iterable[Plan]) -> Plan:
-    """Return the first that fits, else the one that lacks least; with many GPUs, trying all would take milliseconds."""
+    """Return the first placement that fits, else the closest; with many GPUs, trying all would take milliseconds."""
     tried = []
     for found in placements:
         tried.append(found)
@@ -238,7 +238,7 @@ def _place(need: ModelMemory, devices: Rooms, loads: Mapping[str, int], asked: M
 
 
 def _shares(need: ModelMemory, left: Sequence[int], placed: ModelParams) -> tuple[float, ...]:
-    """Return the share of layers on each device by its memory; the output lies on the last device."""
+    """Return the share of layers on each device by its memory; the output is on the last device."""
     *others, last = (max(0, n) for n in left)
     rooms = (*others, max(0, last - need.output))
     if not any(rooms):

@@ -31,7 +31,7 @@ class Installation:
         again: Words with which `uv tool install` or `pipx install` creates the environment again.
         index: Index from which `uv tool` installed llama.cpp.
         is_managed: Whether pip refuses to change this Python, which belongs to the operating system (PEP 668).
-        library_folder: Folder whose llama.cpp is used instead of the installed one; None if the user names no other.
+        library_folder: Folder with a llama.cpp that replaces the installed build; None if the user names no folder.
     """
 
     tool: Literal["uv tool", "pipx", "pip", "uv pip"]

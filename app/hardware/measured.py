@@ -51,7 +51,7 @@ class Measured:
 
     @property
     def draft_cost(self) -> float:
-        """Time of a drafted token over that of a token without drafts."""
+        """Time of a drafted token divided by the time of a token without drafts."""
         return self.draft_ns / self.plain_ns
 
     @property

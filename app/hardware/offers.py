@@ -42,7 +42,7 @@ class Offer:
 
 
 Candidate = tuple[str, str, Layer | ModelMemory]
-"""A change to try: in words, its cost, and the settings or the other target that it takes."""
+"""A change to try: its words, its cost, and the settings or the other target that it needs."""
 
 
 def offers(pair: PairNeeds, *, smaller: Proposal | None = None, flash_attention: str = "auto") -> tuple[Offer, ...]:

@@ -79,7 +79,7 @@ class Proposal:
         speed: Expected tokens per second without drafts, measured or estimated, if known.
         measured: The measured speed as text; None for an estimate.
         slow: Whether it is slower than people read.
-        layers_in_ram: Layers whose experts are in RAM, because the GPU has no room for them.
+        layers_in_ram: Layers whose experts are in RAM, because the GPU lacks memory for them.
         larger_have_no_disk: Whether larger pairs lack only disk space, for the first proposal.
         fits_when_idle: Whether it is too big only because other programs use memory now.
     """

@@ -72,7 +72,7 @@ class Shortlist:
         self._group_peaks = np.empty(n, np.float32)
 
     def find(self, logits: Logits, k: int) -> NDArray[np.intp]:
-        """Return the tokens of the `k` largest logits and of the others in their columns; NaN counts as large.
+        """Return the tokens of the `k` largest logits and of other tokens in their columns; NaN counts as large.
 
         The vocabulary is folded into columns, and these into groups. The k-th largest maximum of a group is at most
         the k-th largest logit, so only columns whose maximum reaches it can hold one of the `k` largest. A small

@@ -159,7 +159,7 @@ class Context:
                 n_errors = library.n_errors()
                 native.llama_synchronize(handle)
                 if code == 0 and library.n_errors() > n_errors:
-                    # Metal reports a failure only here; until then, the logits are those of another batch.
+                    # Metal reports a failure only here; until then, the logits belong to another batch.
                     code = FAILED
             self.native_ns += time.perf_counter_ns() - started
         finally:

@@ -219,7 +219,7 @@ class HeadContext(Context):
         first = position - self._offset
         if first + n > self.n_ctx:
             raise DecodeError("The KV cache of the draft layers is full.")
-        # An EAGLE-3 head computes logits for every token, and llama.cpp mistakes the first for those of the outputs.
+        # An EAGLE-3 head computes logits for every token, and llama.cpp mistakes the first rows for the outputs.
         n_flagged = n if n_outputs and self._features is not None else n_outputs
         batch = self._head_batch.filled(first, tokens, n, n_flagged, with_rows=with_rows)
         self.n_past = first

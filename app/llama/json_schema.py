@@ -56,7 +56,7 @@ _MAXIMUM_KEYWORDS = frozenset(("maxLength", "maxItems", "maxProperties"))
 _LOW_BOUNDS = frozenset(("minimum", "exclusiveMinimum"))
 _HIGH_BOUNDS = frozenset(("maximum", "exclusiveMaximum"))
 _LARGEST_NUMBER = 10**18
-"""Larger bounds are ignored, such as those of 64-bit integers, which llguidance refuses."""
+"""Larger bounds are ignored, such as bounds of 64-bit integers, which llguidance refuses."""
 _SMALLEST_NUMBER = -(2.0**63)
 """llguidance recurses forever for this number."""
 _COMBINING_KEYWORDS = frozenset(("anyOf", "oneOf", "$ref", "if", "dependentSchemas"))

@@ -66,7 +66,7 @@ class LarkRules:
         return name
 
     def _symbols(self, text: str, **values: str) -> list[str]:
-        """Return a text as symbols; `values` are those of its placeholders."""
+        """Return a text as symbols; `values` are the values of its placeholders."""
         out: list[str] = []
         for part in PLACEHOLDER_PATTERN.split(text):
             if part[1:] in values:

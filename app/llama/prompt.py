@@ -34,7 +34,7 @@ class PromptBuilder:
     """Renders and tokenizes conversations for one model.
 
     The rendered text is tokenized with special tokens, as in training. A message with the text of a control token could
-    end its own turn; such texts are hidden before rendering and restored as ordinary characters.
+    end its own turn; these texts are hidden before rendering and restored as ordinary characters.
 
     Raises:
         TemplateError: The template is invalid, leaves out the user's words, or exceeds its budget.

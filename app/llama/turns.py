@@ -20,7 +20,7 @@ _NO_ANSWER = "(no answer)"
 def rearranged(messages: Sequence[Message], *, has_system: bool) -> Iterator[list[Message]]:
     """Yield a conversation in the forms that a template may need, first those that change the least.
 
-    `has_system` tells whether the template shows system messages.
+    `has_system` says whether the template shows system messages.
     """
     first = list(messages) if has_system else without_system(messages)
     yield first

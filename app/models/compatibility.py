@@ -140,7 +140,7 @@ class PairCheck:
 
     @property
     def overhead(self) -> WorkingMemory:
-        """Return the memory besides the weights; exact for the default context, close for longer ones."""
+        """Return the memory besides the weights; exact for the default context, approximate for longer contexts."""
         memory = self._memory(DEFAULT_CONTEXT), self._memory(2 * DEFAULT_CONTEXT)
         near, far = (sum(model.layers - model.weights + model.compute for model in models) for models in memory)
         per_token = (far - near) // DEFAULT_CONTEXT

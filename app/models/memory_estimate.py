@@ -267,7 +267,7 @@ def draft_memory(
     """Estimate the memory of a draft file, or of the target's MTP layers if `draft` is None.
 
     The weights of MTP layers count with the target. Draft layers also store the hidden rows of a batch in RAM.
-    `overrides` are those of the target.
+    `overrides` belong to the target.
     """
     # Several MTP layers always cache the whole context.
     shape = replace(shape, swa_full=shape.swa_full or (draft or target).n_mtp_layers > 1)

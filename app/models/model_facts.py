@@ -151,7 +151,7 @@ def read_facts(path: Path) -> ModelFacts:
 
 
 def model_facts(header: GgufHeader, *, file: str, size: int) -> ModelFacts:
-    """Derive the facts from the header of a file, or of a split model's first part; `size` is that of all parts.
+    """Derive the facts from the header of a file, or of a split model's first part; `size` is the size of all parts.
 
     In a repository, the file name includes its folders.
     """

@@ -30,7 +30,7 @@ _MIX_SUFFIXES = {"Small": "_S", "Medium": "_M", "Large": "_L"}
 def known_as(file: str, own: str) -> str:
     """Return the name of a model without its quantization, from its file name.
 
-    The name inside a file is often that of a training run; it is used only if the file name says nothing.
+    The name inside a file is often the name of a training run; it is used only if the file name says nothing.
 
     Args:
         file: File name, or any part's name of a split model.
@@ -53,7 +53,7 @@ def apart(target: str, draft: str) -> str:
 
 
 def file_type(name: str) -> str:
-    """Convert llama.cpp's name of a file type to that of file names: "Q4_K - Medium" is Q4_K_M."""
+    """Convert llama.cpp's name of a file type to the form in file names: "Q4_K - Medium" is Q4_K_M."""
     head, _, size = name.partition(" - ")
     # The only type without a size in its file name.
     return head if head == "Q2_K" and size == "Medium" else head + _MIX_SUFFIXES.get(size, "")

@@ -106,7 +106,7 @@ def without_draft(error: AppError) -> str:
 
 
 def has_room(download_bytes: int, free_bytes: int) -> bool:
-    """Return whether a disk with `free_bytes` has room for a download."""
+    """Return whether a disk with `free_bytes` has enough space for a download."""
     return not download_bytes or download_bytes + _KEEP_FREE <= free_bytes
 
 
@@ -135,7 +135,7 @@ def weights(pair: Pair) -> int:
 def pair_memory(pair: Pair, n_ctx: int) -> ModelMemory:
     """Return the memory of both models as one, from the catalog; a guess unless `is_known`.
 
-    Its layers are alike; those of a mixture have experts that can be in RAM.
+    Its layers are alike; layers of a mixture have experts that can be in RAM.
     """
     n_ctx, working = min(n_ctx, pair.context or n_ctx), pair.working
     both, kv, compute, host = weights(pair), 0, 0, 0

@@ -126,7 +126,7 @@ def install(
     *,
     default: bool | None = None,
 ) -> None:
-    """Download what is missing, one model after the other, and register the pair.
+    """Download what is missing, one model at a time, and register the pair.
 
     `downloads` receives the progress of each model. For `default` see `Registry.add`.
 

@@ -29,7 +29,7 @@ _SUMMED_COUNTERS = (
 
 @dataclass(slots=True)
 class Metrics:
-    """Counters since the start; rates are those of the last answer.
+    """Counters since the start; rates describe the last answer.
 
     Attributes:
         total: Sums over all answers.

@@ -122,7 +122,7 @@ class Service:
     started: float = field(default_factory=time.time)
 
     def reading(self, fields: Fields) -> Resolved:
-        """Return the settings with which a request is read; `tandem run` sends those of its answer."""
+        """Return the settings with which a request is read; `tandem run` sends its own settings."""
         if fields.flag("tandem"):
             sent = fields.raw("settings")
             values, _ = check(sent if isinstance(sent, dict) else {}, lambda setting: setting.in_conversation)

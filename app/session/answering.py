@@ -277,7 +277,7 @@ class Answering:
 
 
 def _n_kept_after(error: AppError, before: Sequence[Node], written: int, n_ctx: int) -> int | None:
-    """Return how many of the last messages before a prompt stay; None if leaving out the others does not help.
+    """Return how many of the last messages before a prompt stay; None if leaving out earlier messages does not help.
 
     They fill about half of the context. Only an error about a full context compacts it; `written` counts the characters
     of the prompt and of the answer so far.

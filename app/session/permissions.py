@@ -1,4 +1,4 @@
-"""What tools may do without asking: in a conversation, or always."""
+"""Tools that may run without asking: in a conversation, or always."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Session(ChatEvents):
     """The commands of a chat; they return immediately, and raise AppError if they are not possible.
 
-    `handle` processes every event of the worker and returns the changes; `take_changes` returns those of a command.
+    `handle` processes an event of the worker and returns the changes; `take_changes` returns the changes by commands.
     """
 
     def send(self, text: str) -> None:

@@ -1,4 +1,4 @@
-"""What a reader of a chat is told: its phase, why nothing can be asked, how an answer ended, and what has changed."""
+"""State of a chat for its reader: the phase, why nothing can be asked, how an answer ended, and what has changed."""
 
 from __future__ import annotations
 

@@ -185,7 +185,7 @@ class Name(Kind):
 
 @dataclass(frozen=True, slots=True)
 class Text(Kind):
-    """Text without terminal control characters; an empty one is None."""
+    """Text without terminal control characters; an empty text is None."""
 
     allowed = f"a text of at most {LONGEST_TEXT:,} characters"
     metavar = "TEXT"

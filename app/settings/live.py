@@ -106,7 +106,7 @@ class LiveSettings:
         return trial.resolved()
 
     def give(self, flags: Layer) -> None:
-        """Add flags, as if typed after the others."""
+        """Add flags, as if typed after the earlier flags."""
         self._flags.update(flags)
 
     # Loading

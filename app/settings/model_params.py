@@ -85,7 +85,7 @@ class ModelParams:
 
     @property
     def all_overrides(self) -> tuple[str, ...]:
-        """Return `overrides` with those of the experts in RAM."""
+        """Return `overrides` and the overrides for experts in RAM."""
         return (*self.overrides, *expert_overrides(self.cpu_experts or 0))
 
 

@@ -316,7 +316,7 @@ _NAME_BY_SPELLING = {
 def nearest(name: str, among: Iterable[str] | None = None) -> str:
     """Return ' Did you mean "..."?' with a leading space, or "" if nothing is near.
 
-    The known names are `among`, by default those of the settings.
+    The known names are `among`, by default the names of the settings.
     """
     known = _NAME_BY_SPELLING if among is None else {one: one for one in among}
     close = difflib.get_close_matches(name, known, n=1)

@@ -195,7 +195,7 @@ def _failed(command: Command, error: AppError) -> Failed:
 
 
 def _stopped(command: Command, steps: Sequence[Step] = ()) -> Event:
-    """Return the last event of a stopped command whose process does not send it; `steps` are those of its answer."""
+    """Return the last event of a stopped command whose process does not send it; `steps` belong to its answer."""
     if isinstance(command, LoadPair) or not isinstance(command.job, AnswerJob):
         text = "Loading was stopped." if isinstance(command, LoadPair) else "It was stopped."
         return _failed(command, StoppedError(text))

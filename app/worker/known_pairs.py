@@ -189,7 +189,7 @@ def settings_of(pair: Pair, files: SetUp | None, flags: Layer | None = None) -> 
 
 
 def context_of(live: LiveSettings | None = None) -> int:
-    """Return the context size in tokens from settings, by default from those of every pair."""
+    """Return the context size in tokens from settings, by default from the settings of every pair."""
     live = live or LiveSettings(SettingsFile(settings_file()))
     return live.resolved().number("model.ctx") or DEFAULT_CONTEXT
 

@@ -162,7 +162,7 @@ def _flat(error: BaseException) -> Iterator[BaseException]:
 
 
 def reason(error: BaseException) -> str:
-    """Describe an exception; those of pydantic list what was wrong."""
+    """Describe an exception; pydantic's exceptions list what was wrong."""
     for wrong in getattr(error, "errors", list)():
         return one_line(f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}")
     return one_line(getattr(error, "strerror", None) or str(error)) or type(error).__name__

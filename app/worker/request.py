@@ -80,7 +80,7 @@ class AnswerRequest:
 
     @classmethod
     def of(cls, settings: Resolved, messages: Iterable[Message] = ()) -> AnswerRequest:
-        """Return what the settings ask for; their system prompt stands in front, unless the messages have one."""
+        """Return what the settings ask for; their system prompt comes first, unless the messages have their own."""
         given = tuple(messages)
         system = settings.text("answer.system")
         if system and not any(message.role is Role.SYSTEM for message in given):

@@ -91,7 +91,7 @@ class Condition:
     """A difference from a replay on the recorded machine.
 
     Attributes:
-        distort: Changes the true costs into the measured ones.
+        distort: Changes the true costs into measured costs.
         disturb: Makes the function that `replay` takes as `disturb`.
         change: Changes the recorded answer.
         gain: Share of time that drafts have saved before; None for no earlier answers.
@@ -117,7 +117,7 @@ def _busy(rng: random.Random) -> Callable[[], float]:
 
 
 def _scaled(factor: float) -> Callable[[CostProfile], CostProfile]:
-    """Multiply the cost of further tokens and of drafted ones."""
+    """Multiply the cost of further and of drafted tokens."""
 
     def distort(profile: CostProfile) -> CostProfile:
         single = profile.batch_ns[1]

@@ -38,7 +38,7 @@ Contender = Callable[[str], Lane]
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The speedup that Tandem showed for an answer, and the one measured here."""
+    """The speedup that Tandem showed for an answer, and the speedup measured here."""
 
     prompt: str
     contender: str
@@ -228,7 +228,7 @@ def _claims(prompt: str, raced: dict[str, Lane], ratios: Mapping[str, float]) ->
 
 
 def _print_claims(claims: list[Claim]) -> None:
-    """Print every speedup that Tandem showed beside the measured one, and count the wrong verdicts."""
+    """Print every speedup that Tandem showed beside the measured speedup, and count the wrong verdicts."""
     for claim in claims:
         shown = (
             f"{claim.shown.ratio:.2f} {claim.shown.verdict or ('measured' if claim.shown.measured else 'estimated')}"

@@ -44,7 +44,7 @@ class LlamaServer:
     def __exit__(self, *_: object) -> None:
         if self._process is None:
             return
-        # A server that is asked to end writes the rest of its log first; a killed one loses it.
+        # A server that is asked to end writes the rest of its log first; a killed server loses it.
         self._process.terminate()
         try:
             self._process.wait(60)

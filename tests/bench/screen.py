@@ -63,7 +63,7 @@ def main() -> None:
 def environment(folder: Path) -> dict[str, str]:
     """Return environment variables with separate folders; modules are compiled as in an installed program.
 
-    The models write no titles, which one chat would do while another one is measured.
+    The models write no titles, which one chat would do while another is measured.
     """
     settings = folder / "CONFIG" / "tandem" / "settings.toml"
     settings.parent.mkdir(parents=True, exist_ok=True)
@@ -155,7 +155,7 @@ def _answer(terminal: PseudoTerminal, data: Path) -> float:
 
 
 def _stored(data: Path) -> list[str]:
-    """Return the numbers of every ended answer; a running one has no speed yet."""
+    """Return the numbers of every ended answer; a running answer has no speed yet."""
     found: list[str] = []
     for file in data.rglob("*.db"):
         with sqlite3.connect(f"file:{file}?mode=ro", uri=True) as db:

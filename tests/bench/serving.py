@@ -6,7 +6,7 @@ Both programs have the models loaded; the process of one is stopped while the ot
 streamed tokens per second and of the time to first token, the share of the time that is spent outside the engine, and
 the time of a conversation that grows turn by turn, as an agent's does.
 
-`--long 4000` measures kept states instead: the time to first token of a prompt of about so many tokens when it is read,
+`--long 4000` measures kept states instead: the time to first token of a prompt of about this length when it is read,
 after another conversation, and after a restart, for which llama-server saves and restores its slot by request.
 """
 
@@ -55,7 +55,7 @@ class Streamed:
 
     @property
     def counts(self) -> str:
-        """Return the prompt tokens that were read, and the accepted and drafted ones."""
+        """Return the prompt tokens that were read, and the accepted and drafted tokens."""
         return f"{self.n_read} read, {self.n_accepted}/{self.n_drafted} accepted"
 
     @property
@@ -116,7 +116,7 @@ class Program:
         self._send(signal.SIGSTOP)
 
     def answer(self, messages: list[dict[str, str]], n_tokens: int) -> Streamed:
-        """Stream a greedy answer of at most so many tokens."""
+        """Stream a greedy answer of limited length."""
         self._send(signal.SIGCONT)
         try:
             return self._answer({"messages": messages, "max_tokens": n_tokens, "temperature": 0, "stream": True})

@@ -79,7 +79,7 @@ class PseudoTerminal:
             time.sleep(seconds / 4)
 
     def pause(self) -> None:
-        """Stop the process, so that it takes no time from another one."""
+        """Stop the process, so that it takes no time from another process."""
         for pid in (self._pid, *self._children):
             os.kill(pid, signal.SIGSTOP)
 

@@ -15,7 +15,7 @@ _REACH = 24
 def accepted_by_support(all_texts: Sequence[tuple[Sequence[int], Sequence[int]]]) -> list[tuple[int, int]]:
     """Return the accepted and the proposed n-gram tokens in every bin of `SUPPORT_EDGES`.
 
-    Tokens are proposed at every position of every answer; tokens after a wrong one do not count.
+    Tokens are proposed at every position of every answer; tokens after a wrong token do not count.
     """
     accepted, proposed = [0] * len(SUPPORT_PRIOR), [0] * len(SUPPORT_PRIOR)
     for prompt, text in all_texts:

@@ -23,7 +23,7 @@ from app.models.source import LocalModel
 
 @pytest.fixture
 def closed(folders: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder without access; the superuser could access a real one."""
+    """A folder without access; the superuser could access a real folder."""
     folder = folders / "closed"
     folder.mkdir()
 

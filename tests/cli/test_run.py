@@ -1,4 +1,4 @@
-"""`tandem run`: progress and notices never overwrite the answer on a terminal; pictures stand before the prompt."""
+"""`tandem run`: progress and notices never overwrite the answer on a terminal; pictures come before the prompt."""
 
 import io
 import json

@@ -209,7 +209,7 @@ UHD = device("gpu", "Vulkan", "Intel(R) UHD Graphics 770")
         (nvidia(api=None, driver=None), BUILD, ()),
         (nvidia(api=None, driver="nouveau"), BUILD, ()),
         (replace(MAC, translated=True), BUILD, ()),
-        # Every build on macOS has Metal, so another one would find no device either.
+        # Every build on macOS has Metal, so another build would find no device either.
         (MAC, fake_build(("MTL", "CPU")), ()),
         (machine(), BUILD, ()),
         (machine(), fake_build(features=()), ()),

@@ -27,7 +27,7 @@ def untested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def install(folder: Path, monkeypatch: pytest.MonkeyPatch, code: str, *needed: Path) -> None:
-    """Let child processes load another library than the installed one."""
+    """Let child processes load another library instead of the installed library."""
     compile_library(folder / "lib" / "libllama.so", code, *needed)
     monkeypatch.setenv("LLAMA_CPP_LIB_PATH", str(folder / "lib"))
 

@@ -124,7 +124,7 @@ class IdleSelector(DefaultSelector):
 
 
 class IdleLoop(asyncio.SelectorEventLoop):
-    """An event loop that tells when it is idle."""
+    """An event loop that reports when it is idle."""
 
     def __init__(self) -> None:
         self.selector = IdleSelector()

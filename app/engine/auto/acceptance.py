@@ -66,7 +66,7 @@ class AcceptanceTable:
         return found
 
     def observe(self, labels: Sequence[tuple[float, int, bool]]) -> None:
-        """Learn from (confidence, depth, accepted). Leave out tokens after a rejected one: they were not verified."""
+        """Learn from (confidence, depth, accepted). Leave out tokens after a rejected token: they were not verified."""
         changed = set()
         for confidence, depth, accepted in labels:
             position = int(depth > 0)
@@ -111,7 +111,7 @@ class RunLength:
 
     @property
     def survival(self) -> float:
-        """Return the mean probability that a token after an accepted one is accepted."""
+        """Return the mean probability that a token after an accepted token is accepted."""
         return self._survived / self._judged
 
     @property
@@ -120,12 +120,12 @@ class RunLength:
         return self._judged >= 2 * _RUN_PRIOR[1]
 
     def observe_token(self, *, accepted: bool) -> None:
-        """Learn from a token after an accepted one."""
+        """Learn from a token after an accepted token."""
         self._survived = _RUN_FORGETTING * self._survived + accepted
         self._judged = _RUN_FORGETTING * self._judged + 1.0
 
     def observe_draft(self, n_drafted: int, judged: Sequence[bool]) -> None:
-        """Learn from a draft, and from whether its first tokens were right, as far as the target judged them."""
+        """Learn from a draft, and from whether its first tokens were right, if the target judged them."""
         if len(judged) == n_drafted and all(judged):
             self.limit = min(MAX_DRAFT, max(self.limit, 2 * n_drafted))
         elif not all(judged):

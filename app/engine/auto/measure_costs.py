@@ -147,7 +147,7 @@ class Measurement(BatchTimer):
 class FirstCosts:
     """Estimate the costs of a pair that was never measured, during an answer.
 
-    No prompt waits for a measurement. The end of the prompt is read in batches as small as those of verify steps, so
+    No prompt waits for a measurement. The end of the prompt is read in batches as small as in verify steps, so
     their costs are measured before a draft could lose; the first steps show the cost of a single token. Every step with
     a draft corrects both, and `app.engine.auto.guard` limits the loss from a wrong estimate. A measurement while the
     engine is idle replaces the estimate.

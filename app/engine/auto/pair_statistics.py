@@ -31,7 +31,7 @@ class PairStatistics:
         gain: Share of time that steps with the draft model have saved, if there were any.
         n_undrafted: Tokens answered about that text without the draft model.
         idle_answers: Consecutive answers in which the draft model could not gain.
-        n_rechecks: Repeated measurements of the costs because of such answers.
+        n_rechecks: Repeated measurements of the costs because of these answers.
         least_ns: Shortest time of a single token on this machine; 0 if unknown.
         has_short_context: Whether this answer had single-token steps over a short context.
         measured_ns: Time of a single token when the costs were measured; by default, the present time.

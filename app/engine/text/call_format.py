@@ -60,7 +60,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class CallFormat:
-    """A call format. Its texts are exactly those of the family's template.
+    """A call format. Its texts are exactly as in the family's template.
 
     Readers accept any white space, or none, where a text has some, and calls without the surrounding texts.
 

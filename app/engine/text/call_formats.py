@@ -253,5 +253,5 @@ TRIGGERS = tuple(dict.fromkeys(form.trigger for form in FORMATS if form.trigger)
 
 
 def is_call_mark(text: str) -> bool:
-    """Return whether the text of a control token belongs to calls; without tools such tokens are not shown."""
+    """Return whether the text of a control token belongs to calls; without tools these tokens are not shown."""
     return len(text) > 1 and any(text in literal for literal in _CALL_LITERALS)

@@ -146,7 +146,7 @@ class CallReader:
             self._row = None
 
     def _pass_ends(self, ends: list[str], *, is_last: bool) -> bool:
-        """Remove ends from the text and the list as far as they match; return whether more text follows."""
+        """Remove ends from the text and the list while they match; return whether more text follows."""
         self._held = self._held.lstrip()
         if self._row is not None and self._row.is_json and not (ends and self._held.startswith(ends[0])):
             # Some models close an object or a list twice.

@@ -97,7 +97,7 @@ class Fitting:
 
 
 def fitted(params: PairParams, pairs: Sequence[Pair], servers: Sequence[RpcServer] = ()) -> PairParams:
-    """Return the pair with every layer placed in the free memory, including that of RPC servers.
+    """Return the pair with every layer placed in the free memory, including RPC servers.
 
     Raises:
         DoesNotFitError: It does not fit.

@@ -133,7 +133,7 @@ def completions(
 ) -> tuple[int, Sequence[Suggestion]] | None:
     """Return the start of the completable text before a cursor, and suggestions for it, if any.
 
-    Relative paths start from `base`; `files` are the known files below it. `picture_note` stands beside pictures.
+    Relative paths start from `base`; `files` are the known files below it. `picture_note` is shown beside pictures.
     """
     if text.startswith("/") and cursor == len(text):
         commands = COMMANDS.matching(text)

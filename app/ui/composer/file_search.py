@@ -39,7 +39,7 @@ def index_files(base: Path) -> tuple[str, ...]:
 def not_ignored(paths: Sequence[str], base: Path) -> list[str]:
     """Return the paths in a folder that .gitignore does not exclude, by the rules of `index_files`.
 
-    Relative paths start from `base`; those of folders end with a slash.
+    Relative paths start from `base`; paths of folders end with a slash.
     """
     if not paths:
         return []

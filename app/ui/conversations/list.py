@@ -72,7 +72,7 @@ class ConversationList(ChoiceList[ConversationRow]):
         return len(self.above(at)) + 1 + (_name(row).cell_length > _title_room(row, width))
 
     def above(self, at: int) -> list[Content]:
-        """Return the day of the conversation if it differs from that of the row above."""
+        """Return the day of the conversation if the row above has another day."""
         heading = _heading(self.rows[at])
         if self.rows[at].hit is not None or (at and heading == _heading(self.rows[at - 1])):
             return []

@@ -42,7 +42,7 @@ class Sidebar(Vertical):
         self._on_bindings(self.screen)
 
     async def on_click(self, event: events.Click) -> None:
-        """Open the full-screen list to search; it has room for dates and sentences."""
+        """Open the full-screen list to search; it shows dates and sentences."""
         if self._filled and self._picker.search_input.region.contains_point(event.screen_offset):
             await self.run_action("screen.conversations")
 

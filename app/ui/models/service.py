@@ -54,7 +54,7 @@ class PairService:
         self._added: dict[str, Pair] = {}
         """Pairs that were added, or opened by their files, in this run."""
         self._seen: tuple[object, ...] = ()
-        """What the cards were created for: the chat's pair, whether it is loaded, and the stage of each setup."""
+        """The state that the cards show: the chat's pair, whether it is loaded, and the stage of each setup."""
         self._setups: dict[str, SetupTask] = {}
         self._check: SetupTask | None = None
         self._tasks: list[SetupTask] = []
@@ -208,7 +208,7 @@ class PairService:
         self._setups[pair.name] = self._run(lambda: pair, prepared=prepared, confirmed=confirmed, latest=latest)
 
     def _run(self, pair: Callable[[], Pair], **options: Any) -> SetupTask:
-        """Start a setup; the options are those of `SetupTask`."""
+        """Start a setup; for the options see `SetupTask`."""
         task = SetupTask(self._registry, known_pairs.demo_file, pair, **options)
         self._tasks.append(task)
         task.start()

@@ -166,7 +166,7 @@ class MessageItem(Item):
             folding.fold(opened=opened)
 
     def part_with(self, words: re.Pattern[str]) -> MessagePart:
-        """Return the part in which a search found these words, opened."""
+        """Open and return the part in which a search found these words."""
         raise NotImplementedError
 
     def _guessed_lines(self, width: int) -> int:

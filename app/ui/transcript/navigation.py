@@ -136,7 +136,7 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
 
     @property
     def has_next_code(self) -> bool:
-        """Return whether a code block follows the marked one, or the beginning of the chosen message."""
+        """Return whether a code block follows the marked code block, or the beginning of the chosen message."""
         chosen = self.chosen
         if chosen is None:
             return False

@@ -167,7 +167,7 @@ class LineScroll(ScrollView, RowCanvas):
         bar.set_reactive(ScrollBar.position, y)
         bar.set_reactive(ScrollBar.window_virtual_size, self._n_lines)
         if self.show_vertical_scrollbar != (self._n_lines > self._height):
-            # The next layout shows or hides the scrollbar; the text leaves room for it.
+            # The next layout shows or hides the scrollbar; the text leaves a column for it.
             self.refresh(layout=True)
         elif self.show_vertical_scrollbar:
             draw_soon(bar)

@@ -66,7 +66,7 @@ class Setting:
 
     Attributes:
         here: Pairs of models that other programs have.
-        session: The session of the chat, as far as the service reads it.
+        session: The session of the chat, with what the service reads.
     """
 
     def __init__(self, folder: Path, patch: pytest.MonkeyPatch, *pairs: Pair) -> None:
