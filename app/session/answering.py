@@ -173,6 +173,8 @@ class Answering:
             request = replace(request, n_room=request.max_tokens or _ANSWER_TOKENS)
         request = self._tools.completed(request)
         self.can_switch = request.drafting is not None
+        if not self.picture_tokens.keys() >= {each.picture.digest for each in request.pictures}:
+            self.count_job = self._engine.run(Query(partial(prompt_size, request), loads=False))
         self.number = self._engine.answer(request)
 
     def expects(self, event: Event) -> bool:

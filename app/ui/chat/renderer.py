@@ -127,7 +127,10 @@ class Renderer:
         elif view.question.has_focus and now.question is None:
             view.prompt.focus()
         view.header.active = now.active_settings
-        if Change.COUNTED in what and (typed := now.answering.typed) is not None and now.pair is not None:
+        if Change.COUNTED in what:
+            view.count_pictures()
+        typed = now.answering.typed if Change.COUNTED in what and not now.is_answering else None
+        if typed is not None and now.pair is not None:
             n_shown = sum(n for _, n in typed.pictures)
             pictures = f", {n_shown:,} of them for pictures" if n_shown else ""
             view.hint.about(f"With this prompt: {typed.n_tokens:,} of {now.pair.n_ctx:,} tokens{pictures}")

@@ -34,7 +34,7 @@ from app.ui.text import CHOSEN_BAR, MARK
 from app.ui.tools.question import ToolQuestion
 from app.ui.transcript.answer import AnswerMessage
 from app.ui.transcript.list import MessageList
-from app.ui.transcript.preview import half_cells, preview_room
+from app.ui.transcript.preview import PicturePreview, half_cells, preview_room
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
 
@@ -256,8 +256,17 @@ class ChatView(Vertical):
         if found is not None:
             make = partial(half_cells, found, *preview_room(self.app.size))
             preview = await wrap_future(in_background(make, "preview"))
-            event.preview.show(found, preview, self.session.answering.picture_tokens.get(digest))
+            event.preview.show(found, preview)
+            event.preview.count(self.session.answering.picture_tokens.get(digest))
             self.messages.update(event.message)
+
+    def count_pictures(self) -> None:
+        """Show the tokens of pictures that were counted."""
+        known = self.session.answering.picture_tokens
+        for message in self.messages.messages:
+            for each in message.foldings:
+                if isinstance(each, PicturePreview) and each.count(known.get(each.picture.digest)):
+                    self.messages.update(message)
 
     @on(Inspector.StepSelected)
     def mark_step(self) -> None:

@@ -42,16 +42,24 @@ class PicturePreview(Folding):
 
     def __init__(self, paint: Painter, attachment: Attachment, picture: Picture) -> None:
         self.picture = picture
+        self._n_tokens: int | None = None
         title = f"{printable(attachment.name)}  {picture.width:,} × {picture.height:,}"
         super().__init__(paint, title, MessagePart(paint, prefix=INDENT))
         self.fold(opened=True)
 
-    def show(self, data: PictureData, preview: Content, n_tokens: int | None = None) -> None:
-        """Show the preview of the picture, made by `half_cells`, and its tokens if known."""
-        tokens = f"  {n_tokens:,} tokens" if n_tokens is not None else ""
-        self._title = f"{self._title}  {size(len(data.data))}{tokens}"
+    def show(self, data: PictureData, preview: Content) -> None:
+        """Show the preview of the picture, made by `half_cells`."""
+        self._title = f"{self._title}  {size(len(data.data))}"
         self.parts[1].put(0, [_PictureRow(line, source="") for line in preview.split("\n")] if preview else [])
         self._draw()
+
+    def count(self, n_tokens: int | None) -> bool:
+        """Show the tokens of the picture; return whether that changed anything."""
+        if n_tokens == self._n_tokens or n_tokens is None:
+            return False
+        self._title, self._n_tokens = f"{self._title}  {n_tokens:,} tokens", n_tokens
+        self._draw()
+        return True
 
 
 def preview_room(window: Size) -> tuple[int, int]:

@@ -11,6 +11,8 @@ from app.conversations.store import Store
 from app.core.pictures import MARK, read_picture
 from app.ui.composer.included_files import dropped_files
 from app.ui.transcript.preview import half_cells
+from app.worker.events import JobEnded
+from app.worker.jobs import PromptSize
 from tests.core.test_pictures import gif, png
 from tests.ui.driver import Chat, open_chat
 
@@ -34,6 +36,9 @@ async def test_a_named_picture_is_sent_and_shown(folder: Path) -> None:
         assert _asked(chat) == ([f"Is {MARK} like {MARK} ?"], ["cat.png", "my dog.gif"])
         await chat.shows("▾ cat.png  40 × 20  ")
         await chat.shows("▾ my dog.gif  40 × 30  ")
+        sizes = tuple((each.picture.digest, 77) for each in chat.engine.requests[-1].pictures)
+        chat.engine.emit(JobEnded(chat.engine.job_number, PromptSize(170, sizes)))
+        await chat.shows(f"▾ cat.png  40 × 20  {len(png(40, 20))} B  77 tokens")
         await chat.shows("▀" * 24)
         await chat.click("cat.png")
         await chat.shows("▸ cat.png")
