@@ -42,24 +42,25 @@ class PicturePreview(Folding):
 
     def __init__(self, paint: Painter, attachment: Attachment, picture: Picture) -> None:
         self.picture = picture
-        self._n_tokens: int | None = None
-        title = f"{printable(attachment.name)}  {picture.width:,} × {picture.height:,}"
-        super().__init__(paint, title, MessagePart(paint, prefix=INDENT))
+        self._about = [f"{printable(attachment.name)}  {picture.width:,} × {picture.height:,}", "", ""]
+        """Name, bytes and tokens; an empty text for what is not known yet."""
+        super().__init__(paint, self._about[0], MessagePart(paint, prefix=INDENT))
         self.fold(opened=True)
 
     def show(self, data: PictureData, preview: Content) -> None:
         """Show the preview of the picture, made by `half_cells`."""
-        self._title = f"{self._title}  {size(len(data.data))}"
         self.parts[1].put(0, [_PictureRow(line, source="") for line in preview.split("\n")] if preview else [])
-        self._draw()
+        self._tell(1, size(len(data.data)))
 
     def count(self, n_tokens: int | None) -> bool:
-        """Show the tokens of the picture; return whether that changed anything."""
-        if n_tokens == self._n_tokens or n_tokens is None:
-            return False
-        self._title, self._n_tokens = f"{self._title}  {n_tokens:,} tokens", n_tokens
+        """Show the tokens of the picture if they are known; return whether that is new."""
+        return n_tokens is not None and self._tell(2, f"{n_tokens:,} tokens")
+
+    def _tell(self, at: int, text: str) -> bool:
+        before, self._about[at] = self._about[at], text
+        self._title = "  ".join(filter(None, self._about))
         self._draw()
-        return True
+        return text != before
 
 
 def preview_room(window: Size) -> tuple[int, int]:
