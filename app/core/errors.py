@@ -124,7 +124,7 @@ class ContextOverflowError(AppError):
 
     Attributes:
         whose: The text to shorten: "conversation"; "answer", if it is continued; "prompt", if it is too long even for
-            an empty conversation; "system" for the system prompt; "file", if the prompt includes a file; "tools".
+            an empty conversation, or "pictures", if they are most of it; "system" for the system prompt; "tools".
         n_prompt: Length of the whole prompt; `n_tokens` may count only its longest part.
     """
 

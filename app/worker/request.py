@@ -27,6 +27,7 @@ _CONTEXT_PER_ROOM = 4
 """A short context keeps at most this fraction free for an answer."""
 _SUBJECT_AND_FIX = {
     "prompt": ("The prompt has", "Shorten it"),
+    "pictures": ("The prompt has", "Use smaller or fewer pictures"),
     "system": ("The system prompt and this prompt have", "Shorten the system prompt (⟨answer.system⟩)"),
     "answer": ("With the answer so far there are", "Shorten what comes before"),
     "tools": ("The tools have", "Use fewer tools (⟨answer.tools⟩)"),
@@ -164,11 +165,12 @@ def refuse_overflow(pair: LoadedPair, request: AnswerRequest, n_tokens: int) -> 
 
     pictures = request.pictures[sum(len(message.pictures) for message in messages[:asked]) :]
 
-    def count(*messages: Message, tools: Sequence[Mapping[str, Any]] = request.tools) -> int:
-        return len(pair.prompts.build(messages, None, request.thinking, tools, pictures).tokens)
+    def build(*messages: Message, tools: Sequence[Mapping[str, Any]] = request.tools) -> tuple[int, ...]:
+        return pair.prompts.build(messages, None, request.thinking, tools, pictures).tokens
 
-    n_alone = count(*system, *last)
-    n_tools = n_alone - count(*system, *last, tools=()) if request.tools else 0
+    alone = build(*system, *last)
+    n_alone = len(alone)
+    n_tools = n_alone - len(build(*system, *last, tools=())) if request.tools else 0
     if 2 * n_tools > n_ctx:
         whose, n_tokens = "tools", n_tools
     elif request.prefill is not None:
@@ -177,13 +179,13 @@ def refuse_overflow(pair: LoadedPair, request: AnswerRequest, n_tokens: int) -> 
         whose = "conversation"
     else:
         n_tokens = n_alone
-        whose = "system" if 2 * (count(*last) - n_tools) < n_alone - n_tools else "prompt"
+        whose = "system" if 2 * (len(build(*last)) - n_tools) < n_alone - n_tools else "prompt"
+        # The cells of pictures have negative ids.
+        whose = "pictures" if 2 * sum(token < 0 for token in alone) > n_alone else whose
     subject, shorter = _SUBJECT_AND_FIX[whose]
     if whose == "tools":
         largest = max(request.tools, key=lambda tool: len(json.dumps(tool)))["function"]["name"]
         subject = f"The definitions of {counted(len(request.tools), 'tool')}, of which {largest} is the largest, have"
-    elif pictures and whose in ("prompt", "system"):
-        shorter = "Use smaller or fewer pictures" if len(pictures) > 1 else "Use a smaller picture"
     message = f"{subject} {n_tokens:,} tokens and the context holds {n_ctx:,}."
     longer = or_longer(pair.info, n_tokens, lambda enough: f"set a longer context ({fix('model.ctx', enough)})")
     hint = f"{shorter}{longer}."

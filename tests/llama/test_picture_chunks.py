@@ -428,14 +428,17 @@ def test_a_conversation_that_is_too_long_counts_pictures(new_pair: NewPair) -> N
     pair = new_pair("m-rope", n_ctx=256)
     small, large = picture(280, 140), picture(560, 560)
 
-    def conversation(first: PictureData, last: PictureData) -> AnswerRequest:
+    def conversation(first: PictureData, last: PictureData, text: str = "b") -> AnswerRequest:
         before = Message(Role.USER, MARK, pictures=(first.picture,))
-        asked = Message(Role.USER, f"{MARK}b", pictures=(last.picture,))
+        asked = Message(Role.USER, f"{MARK}{text}", pictures=(last.picture,))
         return AnswerRequest((before, Message(Role.ASSISTANT, "a"), asked), pictures=(first, last))
 
     with pytest.raises(ContextOverflowError, match=r"The prompt has 4\d\d tokens") as error:
         list(responder.answer(pair, 1, conversation(small, large)))
-    assert "Use a smaller picture" in error.value.hint
+    assert error.value.hint.startswith("Use smaller or fewer pictures")
+    with pytest.raises(ContextOverflowError, match="The prompt has") as error:
+        list(responder.answer(pair, 1, conversation(small, small, "long " * 100)))
+    assert error.value.hint.startswith("Shorten it")
     with pytest.raises(ContextOverflowError, match="the conversation has"):
         list(responder.answer(pair, 1, conversation(large, small)))
 

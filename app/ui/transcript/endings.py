@@ -86,6 +86,8 @@ def _shorter(whose: str) -> str:
         return f"Shorten the system prompt ({key('chat.settings', 'f4')} or /system)"
     if whose == "tools":
         return "Switch servers off (/tools)"
+    if whose == "pictures":
+        return "Use smaller or fewer pictures"
     if whose == "prompt":
         return "Shorten it, or include a part of its files (@file.pdf:3-7)"
     choose, edit = key("chat.choose", CHOOSE), key("message.edit", "enter")

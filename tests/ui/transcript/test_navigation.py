@@ -228,6 +228,7 @@ NEW = "Start a new conversation (ctrl+n) or edit an earlier prompt (ctrl+up, the
             9000,
             f"{NEW}; even the longest context here, 8,192, is too short: Big was trained for 8,192 tokens.",
         ),
+        ("pictures", 0, "Use smaller or fewer pictures, or set a longer context (f4, ctx)."),
         ("prompt", 0, "Shorten it, or include a part of its files (@file.pdf:3-7), or set a longer context (f4, ctx)."),
     ],
 )
