@@ -1,6 +1,5 @@
 """Read regular files; refuse pipes, devices and folders, on which a read could block."""
 
-import codecs
 import errno
 import os
 import re
@@ -27,13 +26,6 @@ _OTHER_ENCODINGS += ["cp932", "euc_jp", "gb18030", "big5", "cp949", "koi8_r"]
 """Possible encodings if text is neither UTF-8 nor Windows-1252."""
 _SUPERSETS = {"ascii": "cp1252", "latin_1": "cp1252", "gb2312": "gb18030", "shift_jis": "cp932", "euc_kr": "cp949"}
 """Larger encodings that browsers use instead of a declared encoding."""
-_BYTE_ORDER_MARKS = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
 
 
 class PipeOrDeviceError(OSError):
@@ -214,7 +206,10 @@ def _detected_encoding(data: bytes) -> str:
 
 def marked_encoding(data: bytes) -> str | None:
     """Return the encoding of a byte order mark, if there is one."""
-    return next((encoding for mark, encoding in _BYTE_ORDER_MARKS if data.startswith(mark)), None)
+    from charset_normalizer.utils import identify_sig_or_bom
+
+    name, _ = identify_sig_or_bom(data)
+    return "utf-8-sig" if name == "utf_8" else name
 
 
 @contextmanager

@@ -34,8 +34,6 @@ _ASKED_BYTES = 64 << 20
 """Bytes of earlier prompts' picture files that stay known."""
 LARGEST_SIDE = 2048
 """Side in pixels of a picture with the largest number of rows."""
-_MOST_LAYOUTS = 64
-"""Number of picture sizes whose layout is cached."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +84,7 @@ class Projector:
         self._params = params
         self._n_nodes = 0
         self._width = int(native.llama_model_n_embd_inp(target))
-        self._layout = lru_cache(_MOST_LAYOUTS)(self._new_layout)
+        self._layout = lru_cache(self._new_layout)
         self._asked: OrderedDict[tuple[int, ...], tuple[PictureData, int, PictureSlice]] = OrderedDict()
         """Slices of the pictures of the last prompts, by their first ids; the number counts earlier slices."""
         self._encoded: OrderedDict[tuple[int, ...], EncodedPicture] = OrderedDict()

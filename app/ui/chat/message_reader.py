@@ -62,8 +62,7 @@ class MessageReader:
         view.screen.refresh_bindings()
         as_text, self._refused = text == self._refused, text
         try:
-            show = partial(view.call_later, self._show)
-            message = await self._message(text, stop, show, as_text=as_text)
+            message = await self._message(text, stop, partial(view.call_later, self._show), as_text=as_text)
         except Interrupted:
             # References without a file may not have been listed yet.
             self._refused = ""

@@ -130,7 +130,8 @@ class BriefRow(Row):
         return 1
 
     def lines(self, width: int) -> Iterator[Line]:
-        yield [(0, self.content.truncate(width, ellipsis=True))]
+        room = max(1, width - self.first.cell_length)
+        yield [(None, self.first), (0, self.content.truncate(room, ellipsis=True))]
 
 
 _MAX_LINES, _MAX_COLUMNS = 100, 400

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 from itertools import groupby
 
@@ -15,26 +14,14 @@ from app.conversations.attached import Attachment
 from app.core.errors import AppError
 from app.core.pictures import Picture, PictureData, pixels
 from app.core.printable import printable
-from app.ui.reading.rows import Line, Row
 from app.ui.text import size
 from app.ui.transcript.message_part import MessagePart, Painter
-from app.ui.transcript.parts import INDENT, Folding
+from app.ui.transcript.parts import INDENT, BriefRow, Folding
 
 _MOST_COLUMNS, _MOST_ROWS, _LEAST_ROWS = 40, 12, 4
 _UPPER_HALF = "▀"
 _SHARE_OF_WINDOW = 4
 """A preview takes at most a quarter of the window's height."""
-
-
-class _PictureRow(Row):
-    """A line of half cells, cut off in a narrow window."""
-
-    def height(self, width: int) -> int:
-        return 1
-
-    def lines(self, width: int) -> Iterator[Line]:
-        room = max(1, width - self.first.cell_length)
-        yield [(None, self.first), (None, self.content.truncate(room))]
 
 
 class PicturePreview(Folding):
@@ -49,7 +36,7 @@ class PicturePreview(Folding):
 
     def show(self, data: PictureData, preview: Content) -> None:
         """Show the preview of the picture, made by `half_cells`."""
-        self.parts[1].put(0, [_PictureRow(line, source="") for line in preview.split("\n")] if preview else [])
+        self.parts[1].put(0, [BriefRow(line, source="") for line in preview.split("\n")] if preview else [])
         self._tell(1, size(len(data.data)))
 
     def count(self, n_tokens: int | None) -> bool:

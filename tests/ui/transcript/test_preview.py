@@ -109,4 +109,4 @@ async def test_a_preview_is_cut_off_in_a_narrow_window() -> None:
         shown = [row.strip() for row in chat.rows if "▀" in row]
         await chat.pilot.resize_terminal(20, 24)
         await chat.until(lambda: max(map(len, chat.rows)) <= 20)
-        assert [row.strip(" ▀▇▆▅▄▃▂▁█") for row in chat.rows if "▀▀" in row] == [""] * len(shown)
+        assert [row.strip(" ▀▇▆▅▄▃▂▁█…") for row in chat.rows if "▀▀" in row] == [""] * len(shown)
