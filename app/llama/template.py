@@ -180,10 +180,7 @@ class ChatTemplate:
     def _render(self, messages: Sequence[Message], thinking: Thinking, tools: _Tools, *, as_text: bool = False) -> str:
         names = {call.id: call.name for message in messages for call in message.tool_calls}
         values = {
-            "messages": [
-                _as_value(m, names, in_blocks=self._in_blocks, in_parts=self._in_parts, as_text=as_text)
-                for m in messages
-            ],
+            "messages": [self._value_of(message, names, as_text=as_text) for message in messages],
             "add_generation_prompt": True,
             **self._no_tools,
             **self._specials,
@@ -201,6 +198,20 @@ class ChatTemplate:
                 # Some templates append the arguments of a call to a text.
                 return self._render(messages, thinking, tools, as_text=True)
             raise _failure(error) from error
+
+    def _value_of(self, message: Message, names: Mapping[str, str], *, as_text: bool) -> dict[str, Any]:
+        """Return a message as a template reads it; `names` are those of the called tools by call id."""
+        text = {"type": "text", "text": message.content}
+        value: dict[str, Any] = {"role": message.role.value, "content": [text] if self._in_parts else message.content}
+        if message.tool_call_id:
+            value |= {"tool_call_id": message.tool_call_id, "name": names.get(message.tool_call_id, "")}
+        if message.reasoning and self._in_blocks:
+            value["content"] = [{"type": "thinking", "thinking": message.reasoning}, text]
+        elif message.reasoning:
+            value |= dict.fromkeys(_REASONING_FIELDS, message.reasoning)
+        if message.tool_calls:
+            value["tool_calls"] = [_as_call(call, as_text=as_text) for call in message.tool_calls]
+        return value
 
     def _add_tools(self, values: dict[str, Any], tools: list[Mapping[str, Any]]) -> None:
         messages = values["messages"]
@@ -259,33 +270,6 @@ def _as_list(value: object) -> list[Any]:
     if isinstance(value, Iterator):
         return list(value)
     raise TypeError(f"{type(value).__name__} is no JSON")
-
-
-def _as_value(
-    message: Message, names: Mapping[str, str], *, in_blocks: bool, in_parts: bool, as_text: bool
-) -> dict[str, Any]:
-    """Return a message as a template reads it.
-
-    Args:
-        names: Names of the called tools by call id.
-        in_blocks: Whether its thinking is a part of its content.
-        in_parts: Whether all content is a list of parts, as for models with vision.
-        as_text: Whether the arguments of calls are texts.
-    """
-    text = {"type": "text", "text": message.content}
-    value: dict[str, Any] = {"role": message.role.value, "content": [text] if in_parts else message.content}
-    if message.tool_call_id:
-        name = names.get(message.tool_call_id, "")
-        return {**value, "tool_call_id": message.tool_call_id, "name": name}
-    if message.role is not Role.ASSISTANT:
-        return value
-    if message.reasoning and in_blocks:
-        value["content"] = [{"type": "thinking", "thinking": message.reasoning}, text]
-    elif message.reasoning:
-        value |= dict.fromkeys(_REASONING_FIELDS, message.reasoning)
-    if message.tool_calls:
-        value["tool_calls"] = [_as_call(call, as_text=as_text) for call in message.tool_calls]
-    return value
 
 
 def _as_call(call: ToolCall, *, as_text: bool) -> dict[str, Any]:

@@ -126,18 +126,16 @@ def _alternating(messages: Sequence[Message]) -> list[Message]:
     An answer stands between a tool result and what the user says next.
     """
     out: list[Message] = []
-    first = next((m for m in messages if m.role is not Role.SYSTEM), None)
     for message in messages:
-        if message is first and message.role is Role.ASSISTANT:
+        before = out[-1].role if out else Role.SYSTEM
+        if message.role is Role.ASSISTANT and not (message.content.strip() or message.tool_calls):
+            continue
+        if message.role is Role.ASSISTANT and before is Role.SYSTEM:
             out.append(Message(Role.USER, ""))
-        is_empty = message.role is Role.ASSISTANT and not (message.content.strip() or message.tool_calls)
-        before = out[-1] if out else None
-        if is_empty:
-            continue
-        if message.role is Role.USER and before is not None and before.role is Role.USER:
-            out[-1] = replace(before, content=f"{before.content}\n\n{message.content}")
-            continue
-        if message.role is Role.USER and before is not None and before.role is Role.TOOL:
+        elif message.role is Role.USER and before is Role.USER:
+            asked = out.pop()
+            message = replace(asked, content=f"{asked.content}\n\n{message.content}")
+        elif message.role is Role.USER and before is Role.TOOL:
             out.append(Message(Role.ASSISTANT, _NO_ANSWER))
         out.append(message)
     return out
