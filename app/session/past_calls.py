@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from app.conversations.message import Message, Role
-from app.engine.text.tool_calls import ToolCall, read_arguments, shown_call
+from app.engine.text.tool_calls import ToolCall, argument_object, shown_call
 from app.worker.events import Tool
 from app.worker.request import AnswerRequest
 
@@ -24,7 +25,7 @@ _TAG_PATTERN = re.compile(r"<[^<>]*>")
 @dataclass(frozen=True, slots=True)
 class _PastCall:
     name: str
-    arguments: object
+    arguments: dict[str, Any]
     text: str
     is_final: bool
 
@@ -46,7 +47,7 @@ class PastCalls:
         A tool that may change something, or that failed, runs again until two results are the same. The tool is None if
         the call did not run.
         """
-        arguments, last = _compared(call), self._last(call)
+        arguments, last = argument_object(call), self._last(call)
         is_new = True
         if tool is not None and tool.reads_only:
             is_new = failed or not any(_holds(one, call.name, arguments, text) for one in self._calls)
@@ -59,17 +60,15 @@ class PastCalls:
         return is_new
 
     def _last(self, call: ToolCall) -> _PastCall | None:
-        same = (call.name, _compared(call))
+        same = (call.name, argument_object(call))
         return next((one for one in reversed(self._calls) if (one.name, one.arguments) == same), None)
 
 
-def _holds(earlier: _PastCall, name: str, arguments: object, text: str) -> bool:
+def _holds(earlier: _PastCall, name: str, arguments: dict[str, Any], text: str) -> bool:
     """Return whether an earlier result has the text of a call of the tool with added or missing arguments."""
-    old, new = earlier.arguments, arguments
-    if earlier.name != name or text not in earlier.text or not (isinstance(old, dict) and isinstance(new, dict)):
-        return False
-    shared = old.keys() & new.keys()
-    return bool(shared) and all(old[key] == new[key] for key in shared)
+    shared = earlier.arguments.keys() & arguments.keys()
+    is_same = bool(shared) and all(earlier.arguments[key] == arguments[key] for key in shared)
+    return is_same and earlier.name == name and text in earlier.text
 
 
 def is_empty(answer: str, tools: Iterable[str]) -> bool:
@@ -92,9 +91,3 @@ def with_results_as_text(request: AnswerRequest) -> AnswerRequest:
         elif message.role is not Role.TOOL and not message.tool_calls:
             messages.append(message)
     return replace(request, messages=tuple(messages))
-
-
-def _compared(call: ToolCall) -> object:
-    """Return the arguments of a call, ignoring spaces and the order of keys; else their text."""
-    found = read_arguments(call)
-    return call.arguments if found is None else found
