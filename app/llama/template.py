@@ -98,7 +98,7 @@ class ChatTemplate:
 
     def _find_manner(self, source: str) -> None:
         asked = Message(Role.USER, _USER_PROBE)
-        self._has_system, self._tools_in, self._tools_need_system = True, "", False
+        self._has_system, self._tools_in = True, ""
         for self._in_parts, self._no_tools in product((False, True), (_NO_TOOLS, {}, _NO_FUNCTIONS)):
             rendered = self._tried([asked])
             if rendered is not None and _USER_PROBE in rendered:
@@ -112,13 +112,10 @@ class ChatTemplate:
         self._in_parts, self._no_tools = False, _NO_TOOLS
 
     def _find_tools(self, source: str, asked: Message) -> None:
-        forms = ([asked], [Message(Role.SYSTEM, _SYSTEM_PROBE), asked])
         for self._tools_in in _TOOL_VARIABLES if "tools" in source or "functions" in source else ():
-            for form in forms:
-                if _TOOL_PROBE in (self._tried(form, [_PROBE_TOOL]) or ""):
-                    self.shows_tools = True
-                    self._tools_need_system = len(form) > 1 or self._tools_in == _IN_SYSTEM
-                    return
+            if _TOOL_PROBE in (self._tried([asked], [_PROBE_TOOL]) or ""):
+                self.shows_tools = True
+                return
 
     def renew_budget(self) -> None:
         """Reset the time, steps and memory that all renderings share."""
@@ -215,7 +212,7 @@ class ChatTemplate:
 
     def _add_tools(self, values: dict[str, Any], tools: list[Mapping[str, Any]]) -> None:
         messages = values["messages"]
-        if self._tools_need_system and (not messages or messages[0]["role"] != Role.SYSTEM.value):
+        if self._tools_in == _IN_SYSTEM and (not messages or messages[0]["role"] != Role.SYSTEM.value):
             messages.insert(0, {"role": Role.SYSTEM.value, "content": ""})
         if self._tools_in == "functions":
             values |= {"functions": _to_json(tools, indent=4), "datetime": _now("%b %d %Y %H:%M:%S")}

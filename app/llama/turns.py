@@ -14,7 +14,6 @@ from app.engine.text.tool_calls import instructions
 _ID_LENGTH = 9
 """Mistral's templates refuse call ids of any other length."""
 _FIRST_MARK = 6_183_047_295
-_NO_ANSWER = "(no answer)"
 
 
 def rearranged(messages: Sequence[Message], *, has_system: bool) -> Iterator[list[Message]]:
@@ -85,7 +84,7 @@ def with_calls_as_text(messages: Sequence[Message], form: CallFormat) -> list[Me
         replace(one, content=f"{one.content}\n{form.written(one.tool_calls)}".lstrip(), tool_calls=())
         if one.tool_calls
         else one
-        for one in messages
+        for one in _with_short_ids(messages)
     ]
 
 
@@ -121,10 +120,7 @@ def _with_one_call_a_turn(messages: Sequence[Message]) -> list[Message]:
 
 
 def _alternating(messages: Sequence[Message]) -> list[Message]:
-    """Merge consecutive user messages, drop empty answers, and begin with the user.
-
-    An answer stands between a tool result and what the user says next.
-    """
+    """Merge consecutive user messages, drop empty answers, and begin with the user."""
     out: list[Message] = []
     for message in messages:
         before = out[-1].role if out else Role.SYSTEM
@@ -135,7 +131,5 @@ def _alternating(messages: Sequence[Message]) -> list[Message]:
         elif message.role is Role.USER and before is Role.USER:
             asked = out.pop()
             message = replace(asked, content=f"{asked.content}\n\n{message.content}")
-        elif message.role is Role.USER and before is Role.TOOL:
-            out.append(Message(Role.ASSISTANT, _NO_ANSWER))
         out.append(message)
     return out

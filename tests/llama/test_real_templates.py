@@ -162,6 +162,7 @@ def test_a_prompt_is_that_of_plain_jinja(name: str) -> None:
             at = prompt.find(text, at)
             assert at >= 0, (what, text, prompt)
         assert all(text in prompt for text in needed), (what, prompt)
+        assert not template.shows_tools or "Their signatures are within" not in prompt, what
         assert not tools or "look_up" in prompt
 
 
@@ -182,7 +183,6 @@ SHOWN = [
     pytest.param("{% for t in tools %}{{ t.function.name }}{% endfor %}", id="tools"),
     pytest.param("{% if xml_tools %}{{ xml_tools | tojson }}{% endif %}", id="xml_tools"),
     pytest.param("{{ messages[0].tools }}", id="system message"),
-    pytest.param("{% if messages[0].role == 'system' %}{{ tools | tojson }}{% endif %}", id="beside a system message"),
     pytest.param("{{ functions }}", id="text of functions"),
 ]
 
@@ -205,14 +205,3 @@ def test_a_template_that_shows_no_tools_gets_instructions(source: str) -> None:
     prompt = template.render([HI], tools=TOOLS)
     assert "look_up" in prompt
     assert "<tool_call>" in prompt
-
-
-def test_a_template_that_refuses_two_questions_is_reported() -> None:
-    source = (
-        "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}"
-        "{{ raise_exception('Roles must alternate') if messages | length > 1 else messages[0].content }}"
-    )
-    template = ChatTemplate(source)
-    assert template.render([SYSTEM, HI, user("Two")]) == "Be brief.\n\nHi\n\nTwo"
-    with pytest.raises(Exception, match="Roles must alternate"):
-        template.render([SYSTEM, HI, answer("Yes."), user("Two")])

@@ -143,10 +143,11 @@ def test_an_answer_before_the_first_question_follows_an_empty_one() -> None:
     assert render(MISTRAL, TALK[2:], eos="</s>") == "[INST]  [/INST]Hi</s>[INST] Bye [/INST]"
 
 
-NO_RESULTS = "{% for m in messages if m.role != 'tool' %}<{{ m.role }}>{{ m.content }}{% endfor %}"
+CALLS = "{% for c in m.tool_calls %}{{ c.function.arguments.a }}{% endfor %}"
+NO_RESULTS = f"{{% for m in messages if m.role != 'tool' %}}<{{{{ m.role }}}}>{{{{ m.content }}}}{CALLS}{{% endfor %}}"
 RESULTS_AFTER_CALLS = (
     "{{ tools }}{% for m in messages %}{% if m.role != 'tool' %}<{{ m.role }}>{{ m.content }}"
-    "{% for c in m.tool_calls %}{{ c.function.arguments.a }}{% endfor %}"
+    f"{CALLS}"
     "{% elif messages[loop.index0 - 1].tool_calls %}<tool>{{ m.content }}{% endif %}{% endfor %}"
 )
 
