@@ -19,9 +19,9 @@ from tests.tandem import Said, Tandem
 
 # Hypothesis has no deadline, because the machine may be busy, and repeats the same examples in every run.
 # `pytest --hypothesis-profile hunt` tries more of them.
-_PATIENT = settings(deadline=None, suppress_health_check=(HealthCheck.too_slow,))
-settings.register_profile("repeatable", _PATIENT, derandomize=True, max_examples=40)
-settings.register_profile("hunt", _PATIENT, max_examples=3000)
+_WITHOUT_DEADLINE = settings(deadline=None, suppress_health_check=(HealthCheck.too_slow,))
+settings.register_profile("repeatable", _WITHOUT_DEADLINE, derandomize=True, max_examples=40)
+settings.register_profile("hunt", _WITHOUT_DEADLINE, max_examples=3000)
 settings.load_profile("repeatable")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A script starts background jobs with SIGINT ignored, and the tested programs would inherit that.

@@ -15,7 +15,7 @@ from app.engine.sources import Source
 from app.engine.types import Draft, DraftParams
 from tests.recordings import Curve, Trace
 
-_WRONG = -1
+_WRONG_TOKEN = -1
 GRID_N_MAX = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15)
 GRID_P_MIN = (0.0, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
@@ -81,7 +81,7 @@ class RecordedDraft(DraftSource):
         def proposals() -> Iterator[tuple[int, float]]:
             for depth, confidence in enumerate(confidences[:limit]):
                 self._advance(self._cost)
-                yield trace.text[position + depth] if depth < matches else _WRONG, confidence
+                yield trace.text[position + depth] if depth < matches else _WRONG_TOKEN, confidence
 
         draft = judged_draft(self.kind, proposals(), limit, judge, trace.is_end)
         self._n_before = len(tokens)

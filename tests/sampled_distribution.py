@@ -18,9 +18,9 @@ EVERYTHING = DraftParams(n_max=7, p_min=0.0)
 """Parameters that also submit wrong drafts, where a fault would show."""
 _FIRST_TOKENS = 3
 """Tokens of a sampled answer; the first follows from the prompt."""
-_SIGNIFICANT = 0.001
+_SIGNIFICANCE_LEVEL = 0.001
 """A test that runs often must not fail by chance once in twenty runs."""
-_FEWEST = 5.0
+_MIN_EXPECTED = 5.0
 """Expected counts below this make chi-square a poor fit (Cochran's rule)."""
 
 
@@ -44,7 +44,7 @@ class SampledCheck:
 
     @property
     def holds(self) -> bool:
-        return self.p >= _SIGNIFICANT
+        return self.p >= _SIGNIFICANCE_LEVEL
 
 
 def check_sampled(
@@ -74,7 +74,7 @@ def check_sampled(
 def homogeneity(one: Counter[Any], other: Counter[Any]) -> tuple[float, int]:
     """Return Pearson's statistic for two samples, and its degrees of freedom.
 
-    Classes with an expected count below `_FEWEST` are merged.
+    Classes with an expected count below `_MIN_EXPECTED` are merged.
     """
     totals = one.total(), other.total()
     whole = sum(totals)
@@ -82,7 +82,7 @@ def homogeneity(one: Counter[Any], other: Counter[Any]) -> tuple[float, int]:
     rare = [0, 0]
     for key in one.keys() | other.keys():
         seen = one[key], other[key]
-        if min(totals) * sum(seen) / whole < _FEWEST:
+        if min(totals) * sum(seen) / whole < _MIN_EXPECTED:
             rare = [rare[0] + seen[0], rare[1] + seen[1]]
         else:
             classes.append(seen)

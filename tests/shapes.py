@@ -10,7 +10,7 @@ from app.models.model_facts import ModelFacts, model_facts
 from app.models.source import DemoModel, HubModel, ModelSource
 
 SHAPES: dict[str, dict[str, Any]] = tomllib.loads((Path(__file__).parent / "data" / "shapes.toml").read_text("utf-8"))
-_SAME = {"Qwen3-Coder-30B-A3B": "Qwen3-30B-A3B", "Qwen3.8-27B": "Qwen3.6-27B"}
+_SAME_SHAPE = {"Qwen3-Coder-30B-A3B": "Qwen3-30B-A3B", "Qwen3.8-27B": "Qwen3.6-27B"}
 
 
 def shape_of(source: ModelSource) -> str:
@@ -19,7 +19,7 @@ def shape_of(source: ModelSource) -> str:
         return "SmolLM2-135M"
     assert isinstance(source, HubModel)
     name = source.repo.partition("/")[2]
-    for long, short in _SAME.items():
+    for long, short in _SAME_SHAPE.items():
         name = name.replace(long, short)
     found = [shape for shape in SHAPES if re.search(rf"(?:^|_){re.escape(shape)}(?![\w.])", name, re.IGNORECASE)]
     return max(found, key=len)

@@ -90,7 +90,7 @@ def test_the_recommended_pairs_are_those_that_setup_proposes() -> None:
 
     assert {int(size) for size, _ in rows} >= {4, 24, 48, 80}
     for size, name in rows:
-        # A graphics card shows part of its memory as used.
+        # A GPU shows part of its memory as used.
         best = propose(pairs, on_gpu(0.97 * int(size) * GB))[0]
         assert (size, best.pair.name) == (size, name)
 

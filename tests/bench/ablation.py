@@ -42,7 +42,7 @@ from tests.recordings import Curve, Trace, baseline_cost, curves, other_traces, 
 from tests.replay import chain, replay
 
 WORTH, LOSS = 0.005, 0.02
-_WORST = 0.02
+_WORST_SHARE = 0.02
 _TOKENS = 96
 
 Patch = tuple[object, str, object]
@@ -232,7 +232,7 @@ def _speedup(found: list[tuple[float, float]]) -> float:
 def _worst(found: list[tuple[float, float]]) -> float:
     """Return the mean loss of the worst answers, as a share of their time with no draft."""
     losses = sorted((on / baseline - 1 for on, baseline in found), reverse=True)
-    return statistics.mean(losses[: max(1, round(_WORST * len(losses)))])
+    return statistics.mean(losses[: max(1, round(_WORST_SHARE * len(losses)))])
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from random import Random
 from types import TracebackType
 
 LOADS = ("quiet", "one-core", "bursts", "changing")
-_SPIN = "import os; parent = os.getppid()\nwhile os.getppid() == parent: sum(range(10_000))"
+_BUSY_PROGRAM = "import os; parent = os.getppid()\nwhile os.getppid() == parent: sum(range(10_000))"
 """A program that ends with the benchmark, also if the benchmark is killed."""
 
 
@@ -39,7 +39,7 @@ class Load:
     def __enter__(self) -> Load:
         n = {"quiet": 0, "one-core": 1}.get(self._kind, os.cpu_count() or 1)
         for _ in range(n):
-            self._programs.append(subprocess.Popen([sys.executable, "-c", _SPIN], start_new_session=True))
+            self._programs.append(subprocess.Popen([sys.executable, "-c", _BUSY_PROGRAM], start_new_session=True))
         if self._kind in ("bursts", "changing"):
             self._thread.start()
         return self

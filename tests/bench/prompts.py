@@ -67,7 +67,7 @@ _ORDERS = """Order 1041: Maria Keller, Hamburg, 3 chairs at 89.50 EUR, paid by c
 Order 1042: John Smith, Leeds, 1 desk at 240.00 EUR, paid by transfer on 2024-03-05.
 Order 1043: Aiko Tanaka, Osaka, 12 lamps at 15.25 EUR, not yet paid."""
 
-_MEAN = """def mean(xs):
+_MEAN_SOURCE = """def mean(xs):
     for x in xs:
         s += x
     return s / len(xs)
@@ -90,7 +90,7 @@ PROMPTS: dict[str, tuple[str, ...]] = {
         "Write a Python class for a least-recently-used cache with get and put, and a short test.",
         "Write a bash script that backs up a folder to a dated tar file and keeps the last seven.",
         "Write an SQL schema for a small library with books, members and loans, and three example queries.",
-        f"Explain and fix this code:\n\n```python\n{_MEAN}```",
+        f"Explain and fix this code:\n\n```python\n{_MEAN_SOURCE}```",
     ),
     "edit": (
         f"Rename the method `report` to `summary` everywhere and return the whole file:\n\n```python\n{_INVENTORY}```",

@@ -27,7 +27,7 @@ _SIZES = {"80x24": (80, 24), "120x40, numbers open": (120, 40), "200x60": (200, 
 _F5 = "\x1b[15~"
 _PROMPT = "Write a long story about a lighthouse, with a list of its rooms and a table of its ships."
 _FLAGS = ["--temp", "0", "--no-draft"]
-_SEEN = "Tandem"
+_READY_TEXT = "Tandem"
 _FAKE_S = 15
 _QUIET_S = 2.0
 """Seconds without a frame after which an answer has ended."""
@@ -83,7 +83,7 @@ def _first_frames(env: dict[str, str], runs: int) -> None:
         # The first run compiles the remaining modules.
         for run in range(max(5, runs) + 1):
             terminal = PseudoTerminal(_chat(), size, env)
-            waited = terminal.until(_SEEN)
+            waited = terminal.until(_READY_TEXT)
             if run:
                 times.append(waited * 1e3)
                 spent.append(terminal.cpu_seconds() * 1e3)

@@ -9,7 +9,7 @@ from app.engine.auto.acceptance import SUPPORT_EDGES, SUPPORT_PRIOR
 from app.engine.ngram import NgramIndex
 from tests.recordings import other_traces, texts, traces
 
-_REACH = 24
+_MAX_DRAFT = 24
 
 
 def accepted_by_support(all_texts: Sequence[tuple[Sequence[int], Sequence[int]]]) -> list[tuple[int, int]]:
@@ -31,7 +31,7 @@ def _judged(prompt: Sequence[int], text: Sequence[int]) -> Iterator[tuple[float,
     index.grow(prompt)
     index.grow(text[:1])
     for position in range(1, len(text)):
-        found = index.continuation((), _REACH)
+        found = index.continuation((), _MAX_DRAFT)
         for token, support, actual in zip(found.tokens, found.confidences, text[position:], strict=False):
             yield support, token == actual
             if token != actual:

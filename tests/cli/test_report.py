@@ -31,7 +31,7 @@ SHORT = GenerationStats(predicted_n=4, first_token_ns=1_260_000_000, predicted_n
 
 WON = replace(STATS, speedup=Speedup(3.1, measured=True, verdict="winning"))
 DRAFTING = DraftingStatus(Source.MODEL, "")
-UNSURE = "the draft model was never sure enough for p_min 0.5 for as many tokens as n_min 3"
+UNSURE_REASON = "the draft model was never sure enough for p_min 0.5 for as many tokens as n_min 3"
 DRAFTED = "(45% accepted, 1.2 tokens per step)"
 
 
@@ -47,7 +47,7 @@ DRAFTED = "(45% accepted, 1.2 tokens per step)"
         ),
         (ended(UNDRAFTED, STATUS), f"{LINE}{TTFT}; draft model off: it cannot pay; n-gram drafting still runs"),
         (ended(UNDRAFTED, None, "fixed", DraftParams(n_max=0)), f"{LINE}{TTFT}; no draft: n_max is 0"),
-        (ended(UNDRAFTED, None, "fixed", DraftParams(4, 3, 0.5)), f"{LINE}{TTFT}; no draft: {UNSURE}"),
+        (ended(UNDRAFTED, None, "fixed", DraftParams(4, 3, 0.5)), f"{LINE}{TTFT}; no draft: {UNSURE_REASON}"),
         (
             replace(ended(UNDRAFTED, None, "fixed", DraftParams(4, 0, 0.5)), lost="llama.cpp refused the batch."),
             f"{LINE}{TTFT}; no draft: the draft model failed",

@@ -33,7 +33,7 @@ from tests.llama.tiny_model import write_model
 
 STATS = GenerationStats(predicted_n=2, predicted_ns=10**9)
 PREFILL = PromptProgress(1, True, 36, 37)
-SHOWN = "draft reading prompt: 36 of 37 tokens"
+PROGRESS_LINE = "draft reading prompt: 36 of 37 tokens"
 CLEAR = "\r\x1b[K"
 PLAN = AnswerPlan("off", "none", None, None)
 
@@ -81,8 +81,8 @@ def run(monkeypatch: pytest.MonkeyPatch, out: io.StringIO, err: io.StringIO, *sa
         ((text("Certainly"), PREFILL, text("! Here")), f"{LOADING}{CLEAR}Certainly! Here\n"),
         ((text("Certainly"), Measuring(1, 0.5), text("! Here")), f"{LOADING}{CLEAR}Certainly! Here\n"),
         ((text("Hm", reasoning=True), PREFILL, text(", so", reasoning=True)), f"{LOADING}{CLEAR}Hm, so"),
-        ((text("Certainly!\n"), PREFILL, text("Here")), f"Certainly!\n{CLEAR}{SHOWN}{CLEAR}Here\n"),
-        ((text("Hm\n", reasoning=True), PREFILL, text("Yes")), f"Hm\n{CLEAR}{SHOWN}{CLEAR}\nYes\n"),
+        ((text("Certainly!\n"), PREFILL, text("Here")), f"Certainly!\n{CLEAR}{PROGRESS_LINE}{CLEAR}Here\n"),
+        ((text("Hm\n", reasoning=True), PREFILL, text("Yes")), f"Hm\n{CLEAR}{PROGRESS_LINE}{CLEAR}\nYes\n"),
         ((text("Certainly"), Notice("Drafting stopped."), text("! Here")), "Certainly\nDrafting stopped.\n! Here\n"),
         ((text("Hm", reasoning=True), Notice("1."), Notice("2."), text(", so", reasoning=True)), "Hm\n1.\n2.\n, so"),
     ],
@@ -98,7 +98,7 @@ def test_one_terminal_for_answer_and_progress(
 def test_an_answer_in_a_file_leaves_the_terminal_to_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     out, err = io.StringIO(), Terminal()
     run(monkeypatch, out, err, text("Certainly"), PREFILL, text("! Here"))
-    assert SHOWN in err.getvalue()
+    assert PROGRESS_LINE in err.getvalue()
     assert out.getvalue() == "Certainly! Here\n"
 
 

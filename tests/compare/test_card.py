@@ -20,7 +20,7 @@ from tests.compare.test_benchmark import PLAN, make_pair, run_bench
 
 INFO = ModelInfo("Big|Model", "big.gguf", "Q4_K", 1000, 64)
 PAIR = PairInfo(INFO, None, 8192, "CPU")
-SAID = (Message(Role.USER, "Hi"), Message(Role.ASSISTANT, "Hello"))
+MESSAGES = (Message(Role.USER, "Hi"), Message(Role.ASSISTANT, "Hello"))
 GREEDY = SamplingParams(temperature=0)
 
 
@@ -32,7 +32,7 @@ def run(name: str, seconds: float, text: str) -> Run:
 def test_markdown_has_figures_settings_and_texts() -> None:
     text = "x\n```python\nprint()\n```"
     rounds = ({"plain": run("plain", 4, text), "automatic": run("automatic", 2, text)},)
-    request = AnswerRequest((*SAID, Message(Role.USER, "Now `this`")), GREEDY, max_tokens=256)
+    request = AnswerRequest((*MESSAGES, Message(Role.USER, "Now `this`")), GREEDY, max_tokens=256)
     shown = comparison_markdown(Comparison(rounds, {"automatic": None}), request, PAIR)
 
     for part in (
@@ -53,7 +53,7 @@ def test_markdown_has_figures_settings_and_texts() -> None:
 def test_markdown_separates_reasoning_from_the_answer() -> None:
     thought = replace(run("plain", 4, ""), reasoning="Hm.", wall_s=4.0, others_s=400.0)
     shown = comparison_markdown(
-        Comparison(({"plain": thought},)), AnswerRequest(SAID[:1], GREEDY, max_tokens=256), PAIR
+        Comparison(({"plain": thought},)), AnswerRequest(MESSAGES[:1], GREEDY, max_tokens=256), PAIR
     )
     assert shown.endswith("#### no draft\n\nReasoning:\n\n```text\nHm.\n```\n\nAnswer:\n\n```text\n\n```\n")
     assert "- Other programs used" in shown
@@ -66,8 +66,8 @@ def test_seen_names_messages_and_the_system_prompt() -> None:
         return seen(AnswerRequest((*messages, prompt), SamplingParams(), max_tokens=256))
 
     assert text() == "each side sees this prompt alone"
-    assert text(SAID[0]) == "each side sees this prompt with the message before it"
-    assert text(system, *SAID) == "each side sees this prompt with the 2 messages before it and the system prompt"
+    assert text(MESSAGES[0]) == "each side sees this prompt with the message before it"
+    assert text(system, *MESSAGES) == "each side sees this prompt with the 2 messages before it and the system prompt"
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,9 @@ from app.worker.request import AnswerRequest, with_seed
 from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair
 
-SAID = (Message(Role.USER, "abc"), Message(Role.ASSISTANT, "def"))
-BEFORE = len("abcdef")
-REQUEST = AnswerRequest((*SAID, Message(Role.USER, "ghi")), SamplingParams(temperature=0), max_tokens=12)
+MESSAGES = (Message(Role.USER, "abc"), Message(Role.ASSISTANT, "def"))
+N_BEFORE = len("abcdef")
+REQUEST = AnswerRequest((*MESSAGES, Message(Role.USER, "ghi")), SamplingParams(temperature=0), max_tokens=12)
 FIXED = DraftParams(3, 0, 0.0)
 TWO = sides_of(AutoDraft(), None)
 THREE = sides_of(AutoDraft(), FIXED)
@@ -89,24 +89,24 @@ def test_the_conversation_is_read_once_for_all_sides(pair: FakePair) -> None:
     rounds = result(run(job(THREE, rounds=2), pair)).rounds
 
     stats = [one.stats for round_ in rounds for one in round_.values()]
-    assert {(s.cache_n, s.prompt_n) for s in stats} == {(BEFORE, 3)}
+    assert {(s.cache_n, s.prompt_n) for s in stats} == {(N_BEFORE, 3)}
     prompt = rounds[0][PLAIN].prompt
     draft = pair.drafter.cache._model if pair.drafter is not None else None
     assert isinstance(draft, FakeModel)
     # The draft reads all but the last prompt token before its first draft.
-    read = [batch for batch in draft.batches if batch[:2] == prompt[BEFORE : BEFORE + 2]]
+    read = [batch for batch in draft.batches if batch[:2] == prompt[N_BEFORE : N_BEFORE + 2]]
     # Three runs with fixed drafts; automatic drafting may not draft, depending on the measured costs of these fakes.
     assert 3 <= len(read) <= 6, "no one may find what another run's draft model has read"
     # Measuring empties the caches in the warm-up; otherwise nothing before the prompt is read twice.
     target = pair._model
-    assert len([batch for batch in target.batches if batch == prompt[:BEFORE]]) <= 2
+    assert len([batch for batch in target.batches if batch == prompt[:N_BEFORE]]) <= 2
 
 
 @pytest.mark.parametrize("last", ["abc", ""])
 def test_the_prefix_ends_where_the_last_message_begins(pair: FakePair, last: str) -> None:
-    messages = (*SAID, Message(Role.USER, last))
-    expected = pair.prompts.build(SAID).tokens
-    assert conversation_prefix(pair, AnswerRequest(messages)) == expected[: BEFORE if last else BEFORE - 1]
+    messages = (*MESSAGES, Message(Role.USER, last))
+    expected = pair.prompts.build(MESSAGES).tokens
+    assert conversation_prefix(pair, AnswerRequest(messages)) == expected[: N_BEFORE if last else N_BEFORE - 1]
 
 
 def test_every_side_has_the_same_seed(pair: FakePair) -> None:
@@ -124,7 +124,7 @@ class Fickle(FakeModel):
 
     def _row(self):  # type: ignore[no-untyped-def]
         row = super()._row()
-        if len(self.cells) == BEFORE + 3 + 5:
+        if len(self.cells) == N_BEFORE + 3 + 5:
             best = int(row.argmax())
             row[best - 1] = row[best] + (0.001 if self._wide else -0.001)
         return row
@@ -205,6 +205,6 @@ def test_the_worker_runs_it_and_the_chat_continues_with_its_cache() -> None:
         pass
 
     assert seen[-1].request == number
-    held = BEFORE + len("ghi") + len(text) - 1
+    held = N_BEFORE + len("ghi") + len(text) - 1
     assert last.stats.cache_n >= held, "the same answer need not be read again"
     assert worker.close(30)

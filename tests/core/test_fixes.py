@@ -16,7 +16,7 @@ from app.ui.key_names import for_chat
 from tests.cli.commands import every_command
 
 _SURFACES = ("cli", "ui", "server")
-_EXEMPT = ("hardware/installation.py", "hardware/gpus.py", "settings/table.py", "settings/checking.py")
+_EXEMPT_FILES = ("hardware/installation.py", "hardware/gpus.py", "settings/table.py", "settings/checking.py")
 """Modules with commands of pip and nvidia-smi, the table of flags, and examples for the settings file."""
 _KEY = re.compile(r"\b(f(?:[1-9]|1[0-2])|ctrl\+\w|alt\+\w)\b")
 _COMMAND = re.compile(rf"tandem ({'|'.join({str(command.name) for command in every_command()})})\b")
@@ -65,7 +65,7 @@ def test_texts_below_the_surfaces_name_no_flag_key_or_command() -> None:
     named = [
         f"{path.relative_to(root)}: {text}"
         for path in sorted(root.rglob("*.py"))
-        if path.relative_to(root).parts[0] not in _SURFACES and path.relative_to(root).as_posix() not in _EXEMPT
+        if path.relative_to(root).parts[0] not in _SURFACES and path.relative_to(root).as_posix() not in _EXEMPT_FILES
         for text in texts_of(ast.parse(path.read_text(encoding="utf-8")))
         if _KEY.search(text) or _COMMAND.search(text) or _FLAGS.intersection(_FLAG.findall(text))
     ]

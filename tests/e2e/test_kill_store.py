@@ -29,7 +29,7 @@ for n in range(1, 1_000_001):
 """
 
 
-_CONTINUER = """
+_CONTINUING_PROGRAM = """
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -62,7 +62,7 @@ def test_a_kill_while_an_answer_continues_loses_neither_part(tmp_path: Path) -> 
     file = tmp_path / "conversations.db"
     committed = kill_a_writer(file, after=5)
     for _ in range(3):
-        committed = kill_a_writer(file, committed + 5, _CONTINUER)
+        committed = kill_a_writer(file, committed + 5, _CONTINUING_PROGRAM)
         store = Store(file)
         answer = store.load(1).tree.path[-1]
         numbers = [int(word) for word in answer.text.split()]

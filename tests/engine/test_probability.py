@@ -127,9 +127,9 @@ def _until_closed(worker: EngineWorker) -> bool:
 TAIL = np.zeros(100_000)
 """Over the ten best, token 3 would have 0.5; the other tokens have most of the probability."""
 TAIL[3] = np.log(9.0)
-FAR = np.random.default_rng(1).normal(0, 3, 150_000)
+WIDE_LOGITS = np.random.default_rng(1).normal(0, 3, 150_000)
 """Logits far below the largest are left out of the sum."""
-FAR[7] = 22.0
+WIDE_LOGITS[7] = 22.0
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ FAR[7] = 22.0
     [
         pytest.param(np.log([0.1, 0.6, 0.2, 0.1]), 1, 0.6, id="softmax"),
         pytest.param(TAIL, 3, 9 / 100_008, id="a long tail counts"),
-        pytest.param(FAR, 7, 1 / np.exp(FAR - 22).sum(), id="logits far below the largest"),
+        pytest.param(WIDE_LOGITS, 7, 1 / np.exp(WIDE_LOGITS - 22).sum(), id="logits far below the largest"),
         pytest.param([5.0, 5.0], 0, 0.5, id="a tie takes the lowest id"),
     ],
 )

@@ -18,7 +18,7 @@ def padded(n: int) -> VocabInfo:
     return replace(BASE, tokens=(*TOKENS, *(f"pad{i}".encode() for i in range(n))))
 
 
-ADDING = replace(BASE, add_bos=True)
+WITH_BOS = replace(BASE, add_bos=True)
 
 
 @pytest.mark.parametrize(
@@ -38,8 +38,8 @@ ADDING = replace(BASE, add_bos=True)
         ),
         (BASE, replace(BASE, kind="llama"), 'The tokenizers differ: the target uses "gpt2", the draft "llama".'),
         (BASE, replace(BASE, bos=7), None),
-        (ADDING, replace(ADDING, bos=7), "The BOS tokens differ: 1 and 7."),
-        (ADDING, BASE, "The BOS tokens differ: 1 and none added."),
+        (WITH_BOS, replace(WITH_BOS, bos=7), "The BOS tokens differ: 1 and 7."),
+        (WITH_BOS, BASE, "The BOS tokens differ: 1 and none added."),
     ],
 )
 def test_the_first_difference_that_counts_is_named(target: VocabInfo, draft: VocabInfo, reason: str | None) -> None:

@@ -28,7 +28,7 @@ from app.models.registry import ModelOnDisk, Registered, SetUp
 from app.models.source import DemoModel, HubModel, LocalModel
 from tests.capacities import in_ram, measured_at, on_gpu
 
-LITTLE = WorkingMemory(per_token=0, fixed=2_000_000_000, main=100_000_000)
+WORKING = WorkingMemory(per_token=0, fixed=2_000_000_000, main=100_000_000)
 BY_NAME = Catalog(shipped_file()).pairs
 CATALOG = list(BY_NAME.values())
 BIG = Pair("big", "Big", HubModel("a/big", size=10 * GB), None, working=WorkingMemory(100_000, GB, GB))
@@ -184,13 +184,13 @@ def test_a_pair_that_answered_here_has_its_measured_speed() -> None:
 
 
 def test_slow_comes_before_tight() -> None:
-    pair = Pair("big", "Big", HubModel("a/big", size=20 * GB), None, working=LITTLE)
+    pair = Pair("big", "Big", HubModel("a/big", size=20 * GB), None, working=WORKING)
     need = weigh(pair, in_ram(99 * GB)).need_bytes
     ample, scarce, none = (weigh(pair, in_ram(room, bytes_per_s=10e9)) for room in (2 * need, need + 9, need - 9))
 
     assert (scarce.fit, scarce.word, ample.word, none.word) == (Fit.TIGHT, "slow", "slow", "too big")
     assert "; only 0 MB to spare" in scarce.reason
-    assert weigh(pair, on_gpu(need - LITTLE.main)).word == "tight"
+    assert weigh(pair, on_gpu(need - WORKING.main)).word == "tight"
 
 
 def test_memory_that_other_programs_use_now_is_named() -> None:
@@ -260,7 +260,7 @@ def test_experts_that_exceed_the_gpu_go_to_ram(name: str, vram: int, ram: int, w
 
 def test_the_speed_of_a_mixture_counts_what_each_memory_is_read_for() -> None:
     model = HubModel("a/b", size=10 * GB)
-    pair = Pair("moe", "", model, None, working=LITTLE, bytes_per_token=3 * GB, expert_bytes=8 * GB, expert_layers=8)
+    pair = Pair("moe", "", model, None, working=WORKING, bytes_per_token=3 * GB, expert_bytes=8 * GB, expert_layers=8)
     need = weigh(pair, beside(99, 64)).need_bytes
     # A layer is lacking, and a copy of a third of one: two move, with a quarter of the 1 GB of active experts.
     room = on_gpu(need - GB, bytes_per_s=50e9, ram_bytes_per_s=5e9)

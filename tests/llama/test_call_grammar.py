@@ -34,8 +34,8 @@ def tool(name: str, required: tuple[str, ...] = (), **properties: Any) -> dict[s
 
 TEXT, NUMBER = {"type": "string"}, {"type": "integer"}
 DEEP = {"type": "object", "properties": {"list": {"type": "array", "items": TEXT}}, "required": ["list"]}
-MORE = {"kind": {"enum": ["x", "y"]}, "deep": DEEP, "on": {"type": "boolean"}}
-LOOK_UP = tool("look_up", ("text", "count"), text=TEXT, count=NUMBER, **MORE)
+MORE_PROPERTIES = {"kind": {"enum": ["x", "y"]}, "deep": DEEP, "on": {"type": "boolean"}}
+LOOK_UP = tool("look_up", ("text", "count"), text=TEXT, count=NUMBER, **MORE_PROPERTIES)
 OTHER = {"type": "function", "function": {"name": "other", "parameters": {}}}
 TOOLS = [OTHER, LOOK_UP]
 HTML = "<h1 class=\"a\">{b} 'c'</h1>\n</div>"

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.native
 _SYMBOLS = ("_Z13llm_arch_name8llm_arch", "_Z29llm_arch_supports_rs_rollbackRK8llm_arch")
 _MORE_THAN_THERE_ARE = 1000
 PROMPT = [2 + 37 * i % 250 for i in range(200)]
-HALF = 100
+HALF_LENGTH = 100
 """More than a draft, so that both halves are read as prompts."""
 
 
@@ -47,10 +47,10 @@ def test_a_prompt_cancelled_in_a_batch_leaves_an_empty_cache(hybrid: Model, new_
     flag = CancelFlag()
     context = new_context(of=hybrid, cancel=flag)
     cache = TokenCache(context)
-    cache.evaluate(PROMPT[:HALF], 0)
+    cache.evaluate(PROMPT[:HALF_LENGTH], 0)
     flag.set()
     with pytest.raises(Interrupted):
-        cache.evaluate([*range(2, 2 + HALF)], 0)
+        cache.evaluate([*range(2, 2 + HALF_LENGTH)], 0)
     assert_is_empty(cache, context)
     flag.clear()
     assert_equals_fresh_context(cache, new_context(of=hybrid))
@@ -70,7 +70,7 @@ def test_a_failed_batch_leaves_an_empty_cache(
 
     context = new_context(of=hybrid)
     cache = TokenCache(context)
-    cache.evaluate(PROMPT[:HALF], 0)
+    cache.evaluate(PROMPT[:HALF_LENGTH], 0)
     monkeypatch.setattr(native, "llama_decode", fails)
     with pytest.raises((DecodeError, KeyboardInterrupt)):
         cache.evaluate([3, 4, 5], 1)
@@ -98,9 +98,9 @@ def test_tokens_before_a_kept_state_are_not_read_again(hybrid: Model, new_contex
 def test_a_restored_sequence_has_its_earlier_states_back(hybrid: Model, new_context: NewContext) -> None:
     context = new_context(of=hybrid)
     cache = TokenCache(context)
-    list(cache.process(PROMPT[:HALF], lambda: False))
+    list(cache.process(PROMPT[:HALF_LENGTH], lambda: False))
     context.keep_state()
-    list(cache.process(PROMPT[HALF:], lambda: False))
+    list(cache.process(PROMPT[HALF_LENGTH:], lambda: False))
     saved = cache.save()
     assert saved is not None
     cache.rollback(0)
@@ -109,7 +109,7 @@ def test_a_restored_sequence_has_its_earlier_states_back(hybrid: Model, new_cont
     cache.restore(saved)
 
     assert_equals_fresh_context(cache, new_context(of=hybrid))
-    assert cache.rollback(len(PROMPT) - 1) == HALF
+    assert cache.rollback(len(PROMPT) - 1) == HALF_LENGTH
     assert_equals_fresh_context(cache, new_context(of=hybrid))
 
 

@@ -16,7 +16,7 @@ from tests.llama.generation import GREEDY
 
 pytestmark = pytest.mark.native
 BIG = 10**15 - 1
-ODD = ("C:\\users", "a\nb", 'q"q', "😀", "</h1>")
+UNUSUAL = ("C:\\users", "a\nb", 'q"q', "😀", "</h1>")
 STRINGS = {"type": "string", "maxLength": 10**9}
 
 
@@ -91,9 +91,9 @@ def test_lookarounds_elsewhere_are_left_as_they_are(pattern: str) -> None:
 
 TREE = {"type": "object", "properties": {"v": {"type": "integer"}, "next": {"$ref": "#"}}, "required": ["v"]}
 ACCEPTED: list[tuple[Any, Any]] = [
-    *(({"enum": list(ODD)}, value) for value in ODD),
+    *(({"enum": list(UNUSUAL)}, value) for value in UNUSUAL),
     ({"const": {"a": [1, "b"]}}, {"a": [1, "b"]}),
-    ({"type": "object", "properties": {key: {"type": "integer"} for key in ODD}}, dict.fromkeys(ODD, 1)),
+    ({"type": "object", "properties": {key: {"type": "integer"} for key in UNUSUAL}}, dict.fromkeys(UNUSUAL, 1)),
     (TREE, {"v": 1, "next": {"v": 2}}),
     ({"$ref": "#/$defs/N", "$defs": {"N": {"type": "array", "items": {"$ref": "#/$defs/N"}}}}, [[], [[]]]),
     ({"type": "object", "properties": {"x": {"enum": []}}}, {}),
@@ -122,8 +122,8 @@ def test_schemas_of_clients_are_taken(pair: NativePair, schema: Any, value: Any)
 
 
 REJECTED: list[tuple[Any, str]] = [
-    ({"enum": list(ODD)}, '"C:\\users"'),
-    ({"enum": list(ODD)}, '"a\nb"'),
+    ({"enum": list(UNUSUAL)}, '"C:\\users"'),
+    ({"enum": list(UNUSUAL)}, '"a\nb"'),
     ({"type": "string", "format": "date"}, '"tomorrow"'),
     (TREE, '{"v": 1, "other": 2}'),
     (TREE, '{"v": 1,\n\n\n\n"next": {"v": 2}}'),

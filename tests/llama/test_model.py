@@ -17,7 +17,7 @@ from app.models.model_facts import is_recurrent, model_facts
 from tests.llama.conftest import OpenModel
 from tests.llama.tiny_model import write_model
 
-KEPT = ["<|end|>", "<|end|><|end|>", "[/INST]", "x" * (MAX_RUN + 500), ""]
+KEPT_TEXTS = ["<|end|>", "<|end|><|end|>", "[/INST]", "x" * (MAX_RUN + 500), ""]
 
 
 def cut(text: str, kept: list[str] | None = None) -> list[str]:
@@ -51,7 +51,7 @@ def test_control_tokens_are_never_cut() -> None:
     for _ in range(200):
         pieces = choose.choices(["<|end|>", "[/INST]", "b" * 97, " ", "!" * 311, "x" * (MAX_RUN + 500)], k=60)
         text = "".join(pieces)
-        found = cut(text, KEPT)
+        found = cut(text, KEPT_TEXTS)
         assert "".join(found) == text
         assert all(found)
         for token in ("<|end|>", "[/INST]"):

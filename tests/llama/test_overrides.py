@@ -38,7 +38,7 @@ pytestmark = pytest.mark.native
 N_EXPERTS = 4
 EXPERTS = 3 * TINY.width * TINY.forward * N_EXPERTS * 4
 """Bytes of one layer's experts, in f32."""
-LEAST = EXPERTS - EXPERTS // 3
+LAYER_GAIN = EXPERTS - EXPERTS // 3
 """Bytes that a device gains by the first layer with experts in RAM: it has a copy of one of three tensors."""
 
 
@@ -119,7 +119,7 @@ def test_a_proposal_moves_as_many_experts_as_the_loader(mixture: Path) -> None:
     source = LocalModel(mixture)
     pair = with_facts(Pair("tiny", "", source, None), check_pair(facts, None))
     need = weigh(pair, on_gpu(1 << 40)).need_bytes
-    for lacking, expected in ((0, 0), (1, 1), (LEAST, 1), (LEAST + 1, 2)):
+    for lacking, expected in ((0, 0), (1, 1), (LAYER_GAIN, 1), (LAYER_GAIN + 1, 2)):
         assert weigh(pair, on_gpu(need - lacking, 1 << 30)).layers_in_ram == expected
 
 
@@ -145,7 +145,7 @@ def test_measurements_are_kept_apart_in_coarse_steps(mixture: Path) -> None:
     assert identities[3] == pair_identity(replace(plain, model=replace(plain.model, cpu_experts=23)))
 
 
-@pytest.mark.parametrize(("lacking", "expected"), [(0, 0), (1, 1), (LEAST, 1), (LEAST + 1, 2)])
+@pytest.mark.parametrize(("lacking", "expected"), [(0, 0), (1, 1), (LAYER_GAIN, 1), (LAYER_GAIN + 1, 2)])
 def test_the_experts_of_as_few_layers_as_fit_go_to_ram(
     mixture: Path, monkeypatch: pytest.MonkeyPatch, lacking: int, expected: int
 ) -> None:

@@ -60,7 +60,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     return alive
 
 
-NOTHING = {"models": 0, "contexts": 0}
+NO_NATIVE_OBJECTS = {"models": 0, "contexts": 0}
 
 
 def test_the_demo_pair_loads_and_is_freed(demo_target: Path, demo_draft: Path, counted: dict[str, int]) -> None:
@@ -87,7 +87,7 @@ def test_the_demo_pair_loads_and_is_freed(demo_target: Path, demo_draft: Path, c
 
     pair.close()
     pair.close()
-    assert counted == NOTHING
+    assert counted == NO_NATIVE_OBJECTS
     with pytest.raises(UsageError):
         pair.target.evaluate((1,), 1)
 
@@ -112,7 +112,7 @@ def test_a_dropped_draft_is_freed_and_the_target_answers(
     assert isinstance(finished, Finished)
     assert "model" not in finished.plan.drafter
     pair.close()
-    assert counted == NOTHING
+    assert counted == NO_NATIVE_OBJECTS
 
 
 @pytest.mark.parametrize("wrong", ["missing", "text"])
@@ -128,13 +128,13 @@ def test_a_wrong_file_is_reported_before_anything_is_loaded(
     monkeypatch.setattr(native, "llama_model_load_from_file", lambda *_: pytest.fail("something was loaded"))
     with pytest.raises(ModelFileError, match=r"bad\.gguf"):
         load(*((bad, right) if which == "target" else (right, bad)))
-    assert counted == NOTHING
+    assert counted == NO_NATIVE_OBJECTS
 
 
 def test_draft_layers_are_no_target(tmp_path: Path, counted: dict[str, int]) -> None:
     with pytest.raises(ModelFileError, match=r"block\.gguf is a DFlash block, which drafts for a target"):
         load(write_dflash(tmp_path / "block.gguf"), None)
-    assert counted == NOTHING
+    assert counted == NO_NATIVE_OBJECTS
 
 
 @pytest.mark.usefixtures("trial_loads")
@@ -152,7 +152,7 @@ def test_a_draft_that_is_damaged_is_reported_and_the_target_answers_alone(
         pair.close()
     with pytest.raises(ModelFileError, match="is cut short"):
         load(cut, tiny())
-    assert counted == NOTHING
+    assert counted == NO_NATIVE_OBJECTS
 
 
 @pytest.mark.parametrize("what", ["target", "draft"])
@@ -161,7 +161,7 @@ def test_a_cancelled_load_frees_everything(
 ) -> None:
     with pytest.raises(Interrupted):
         NativePair(pair_params(demo_target, demo_draft, 1, 256), CancelFlag(), lambda name, _: name != what)
-    assert counted == NOTHING
+    assert counted == NO_NATIVE_OBJECTS
 
 
 def test_another_vocabulary_is_reported_with_the_first_token_that_differs(
@@ -178,7 +178,7 @@ def test_another_vocabulary_is_reported_with_the_first_token_that_differs(
     assert counted == {"models": 1, "contexts": 1}
     pair.target.evaluate((5,), 1)
     pair.close()
-    assert counted == NOTHING
+    assert counted == NO_NATIVE_OBJECTS
 
 
 def test_a_draft_that_gets_no_context_is_reported(

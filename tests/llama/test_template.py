@@ -112,7 +112,7 @@ def test_a_template_that_refuses_a_system_message_gets_it_with_the_first_questio
     assert render(MISTRAL, TALK, eos="</s>") == "[INST] Be brief.\n\nHello [/INST]Hi</s>[INST] Bye [/INST]"
 
 
-SEEING = (
+VISION = (
     "{% for m in messages %}{{ m.role|capitalize }}{{ ':' if m.content[0].type == 'image' else ': ' }}"
     "{% for part in m.content %}{% if part.type == 'text' %}{{ part.text }}{% endif %}{% endfor %}<end>\n{% endfor %}"
 )
@@ -120,7 +120,7 @@ WITHOUT_SYSTEM = "{% for m in messages if m.role != 'system' %}<{{ m.role }}>{{ 
 
 
 def test_a_template_of_a_model_that_also_sees_is_reported_texts_as_parts() -> None:
-    assert render(SEEING) == "System: Be brief.<end>\nUser: Hello<end>\nAssistant: Hi<end>\nUser: Bye<end>\n"
+    assert render(VISION) == "System: Be brief.<end>\nUser: Hello<end>\nAssistant: Hi<end>\nUser: Bye<end>\n"
 
 
 def test_a_template_that_accepts_both_gets_plain_texts() -> None:

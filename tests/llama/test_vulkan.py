@@ -64,21 +64,21 @@ pytestmark = [pytest.mark.native, pytest.mark.vulkan, pytest.mark.usefixtures("v
 _LARGEST_DIFFERENCE = 2.0
 """Limit for the difference of SmolLM2's logits from the CPU's; half-precision sums make it 1.1."""
 
-_SHARING = ("dflash", "dflash2", "dspark", "gemma4", "gemma4-window")
+_SHARING_KINDS = ("dflash", "dflash2", "dspark", "gemma4", "gemma4-window")
 """Kinds of drafts that must be on the devices of their target."""
 _IN_TARGET = ("mtp-hybrid", "mtp-dense", "chain-step35")
-_OTHERS = ("eagle3", "dspark-reduced", "mtp-alone", *_IN_TARGET)
-_TWO = "Vulkan0,Vulkan1"
+_OTHER_KINDS = ("eagle3", "dspark-reduced", "mtp-alone", *_IN_TARGET)
+_TWO_DEVICES = "Vulkan0,Vulkan1"
 _PLACEMENTS = {
     "beside": ("--device", "Vulkan0"),
     "second": ("--device", "Vulkan1"),
-    "both": ("--device", _TWO),
+    "both": ("--device", _TWO_DEVICES),
     "partly": ("--device", "Vulkan0", "--gpu-layers", "2", "--flash-attn", "off"),
-    "unplanned": ("--device", _TWO, "--fit", "off"),
+    "unplanned": ("--device", _TWO_DEVICES, "--fit", "off"),
     "draft in RAM": ("--device", "Vulkan0", "--draft-device", "cpu"),
     "no draft layers": ("--device", "Vulkan1", "--draft-gpu-layers", "0"),
     "apart": ("--device", "Vulkan1", "--draft-device", "Vulkan0"),
-    "split, draft first": ("--device", _TWO, "--tensor-split", "3,1", "--draft-device", "Vulkan0"),
+    "split, draft first": ("--device", _TWO_DEVICES, "--tensor-split", "3,1", "--draft-device", "Vulkan0"),
     "target in RAM": ("--device", "cpu", "--draft-device", "Vulkan0"),
     "all experts in RAM": ("--device", "Vulkan0", "--cpu-moe"),
     "some experts in RAM": ("--device", "Vulkan0", "--n-cpu-moe", "1"),
@@ -88,7 +88,7 @@ _WITHOUT_EXPERTS = [*_PLACEMENTS][:-3]
 _NAMES_DRAFT_DEVICE = ("draft in RAM", "no draft layers", "apart", "split, draft first", "target in RAM")
 _CASES = [
     *((kind, placement) for kind in ("model", "dflash") for placement in _WITHOUT_EXPERTS),
-    *((kind, placement) for kind in (*_SHARING[1:], *_OTHERS) for placement in ("both", "apart")),
+    *((kind, placement) for kind in (*_SHARING_KINDS[1:], *_OTHER_KINDS) for placement in ("both", "apart")),
     *(("mtp-alone", placement) for placement in [*_PLACEMENTS][-3:]),
 ]
 """Every placement with a draft model and with layers that share tensors; every kind where devices may differ."""
@@ -139,11 +139,11 @@ def test_drafts_change_nothing_in_any_placement(files: Files, kind: str, placeme
 
     assert result.is_equal
     assert result.n_drafted > 0
-    can_part = kind not in (*_SHARING, *_IN_TARGET)
+    can_part = kind not in (*_SHARING_KINDS, *_IN_TARGET)
     assert (", draft on " in result.device) is (
         can_part and (placement in _NAMES_DRAFT_DEVICE or placement in ("both", "unplanned"))
     )
-    is_moved = kind in _SHARING and placement in _NAMES_DRAFT_DEVICE
+    is_moved = kind in _SHARING_KINDS and placement in _NAMES_DRAFT_DEVICE
     assert any("shares tensors" in notice for notice in result.notices) is is_moved
 
 
@@ -169,7 +169,7 @@ def test_drafts_change_nothing_on_a_remote_device(endpoint: str, tandem: Tandem,
     remote = ("run", *files(kind), *greedy, "Name a color.", "--draft-p-min", "0", "--draft-n-max", "3")
     own, named = tandem(*remote), tandem(*remote, "--device", "RPC0", "--draft-device", "RPC0")
 
-    assert (own["device"], named["device"]) == ("RPC0" if kind in _SHARING else "RPC0, draft on CPU", "RPC0")
+    assert (own["device"], named["device"]) == ("RPC0" if kind in _SHARING_KINDS else "RPC0, draft on CPU", "RPC0")
     assert own["text"] == named["text"] == tandem("run", *files(kind), *greedy, "--no-draft", "Name a color.")["text"]
     assert min(said["timings"]["draft_n"] for said in (own, named)) > 0
 

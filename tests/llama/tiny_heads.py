@@ -29,7 +29,7 @@ _D2T_TYPE = 27
 _Q8_0 = 8
 _BLOCK_VALUES = 32
 """Values of a Q8_0 block: a scale and a byte each."""
-_PRECISE = re.compile("ffn_gate_inp|conv_base")
+_UNQUANTIZED = re.compile("ffn_gate_inp|conv_base")
 """Matrices that are never quantized."""
 
 
@@ -302,7 +302,7 @@ def write_layers(
         scale = spread if name == "token_embd.weight" else 1.0 if len(shape) == 1 else shape[0] ** -0.5
         if name == "d2t":
             return _D2T_TYPE, np.array(d2t, "<i8").tobytes()
-        if size.quantized and len(shape) > 1 and shape[0] % _BLOCK_VALUES == 0 and not _PRECISE.search(name):
+        if size.quantized and len(shape) > 1 and shape[0] % _BLOCK_VALUES == 0 and not _UNQUANTIZED.search(name):
             return _Q8_0, _quantized(rng, int(np.prod(shape)), scale)
         numbers = scale * rng.normal(size=int(np.prod(shape)))
         numbers = -np.abs(numbers) if name.endswith("ssm_a") else numbers

@@ -106,14 +106,14 @@ class _Shape:
 
 _POST: Shapes = {"v.post_ln.weight": (WIDTH,), "v.post_ln.bias": (WIDTH,)}
 _BIAS: Shapes = {"v.patch_embd.bias": (WIDTH,)}
-_MERGED = 4 * WIDTH
+_MERGED_WIDTH = 4 * WIDTH
 
 
 def _merger(n_text: int) -> Shapes:
     return {
-        "mm.0.weight": (_MERGED, _MERGED),
-        "mm.0.bias": (_MERGED,),
-        "mm.2.weight": (_MERGED, n_text),
+        "mm.0.weight": (_MERGED_WIDTH, _MERGED_WIDTH),
+        "mm.0.bias": (_MERGED_WIDTH,),
+        "mm.2.weight": (_MERGED_WIDTH, n_text),
         "mm.2.bias": (n_text,),
     }
 
@@ -206,13 +206,13 @@ class Kind:
     size: tuple[int, int] = (60, 40)
 
 
-_SMALL = 0.05
+_WEIGHT_SCALE = 0.05
 """Scale of embeddings that are also the output, so that the text does not repeat a token."""
 KINDS = {
     "causal": Kind(write_causal_target, "llava"),
     "slices": Kind(write_sliced_target, "idefics3", (120, 60)),
     "non-causal": Kind(write_causal_target, "gemma3"),
     "m-rope": Kind(write_mrope_target, "qwen2vl", (280, 140)),
-    "hybrid": Kind(partial(write_mtp, spread=_SMALL), "qwen3vl", (256, 128)),
-    "gemma4": Kind(partial(write_gemma4, spread=_SMALL), "gemma4", (240, 192)),
+    "hybrid": Kind(partial(write_mtp, spread=_WEIGHT_SCALE), "qwen3vl", (256, 128)),
+    "gemma4": Kind(partial(write_gemma4, spread=_WEIGHT_SCALE), "gemma4", (240, 192)),
 }

@@ -114,7 +114,7 @@ def test_mtp_layers_that_are_not_loaded_take_no_memory(tmp_path: Path) -> None:
 BY_NAME = Catalog(shipped_file()).pairs
 CATALOG = list(BY_NAME.values())
 PAIRS = [pytest.param(pair, id=name) for name, pair in BY_NAME.items()]
-SHAPED = [param for param in PAIRS if BY_NAME[str(param.id)].working is not None]
+PAIRS_WITH_SHAPE = [param for param in PAIRS if BY_NAME[str(param.id)].working is not None]
 """Without those whose estimate is a guess until their headers are read."""
 BIG = Pair("big", "Big", HubModel("a/big", size=10 * GB), None, working=WorkingMemory(100_000, GB, GB))
 
@@ -129,7 +129,7 @@ def real_facts(path: Path) -> ModelFacts:
     return model_facts(read_header(path, tensors=True), file=path.name, size=path.stat().st_size)
 
 
-@pytest.mark.parametrize("pair", SHAPED)
+@pytest.mark.parametrize("pair", PAIRS_WITH_SHAPE)
 def test_the_catalog_has_the_memory_that_the_headers_give(pair: Pair) -> None:
     assert pair.working == check_of(pair).overhead
 
@@ -166,7 +166,7 @@ def test_a_check_and_a_load_estimate_the_same_memory(demo_target: Path, demo_dra
     assert check.memory_bytes(4096) == loaded.total
 
 
-@pytest.mark.parametrize("pair", SHAPED)
+@pytest.mark.parametrize("pair", PAIRS_WITH_SHAPE)
 @pytest.mark.parametrize("n_ctx", [8192, 16384, 65536])
 def test_the_catalog_estimates_longer_contexts_within_two_percent(pair: Pair, n_ctx: int) -> None:
     memory = pair_memory(replace(pair, context=0), n_ctx)

@@ -22,7 +22,7 @@ from tests.core.test_included import pdf
 SETTINGS = DEFAULTS.over({"sampling.temp": 0.5, "sampling.seed": 1, "draft.mode": "off", "model.mmproj": "none"})
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
 TOOL = {"type": "function", "function": {"name": "weather", "description": "Look up", "parameters": SCHEMA}}
-TALK = (
+CONVERSATION = (
     Message(Role.SYSTEM, "Be brief."),
     Message(Role.USER, "Weather?"),
     Message(Role.ASSISTANT, "", tool_calls=(ToolCall("weather", '{"city": "Paris"}', "call00001"),)),
@@ -79,7 +79,7 @@ ANTHROPIC: dict[str, Any] = {
 )
 def test_every_api_reads_the_same_conversation(read: Any, body: dict[str, Any]) -> None:
     request = read(Fields(body), SETTINGS)
-    assert request.messages == TALK
+    assert request.messages == CONVERSATION
     assert request.tools == (TOOL,)
     assert names_of(request) == ("weather",)
     assert request.sampling == sampling(SETTINGS)

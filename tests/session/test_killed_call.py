@@ -15,7 +15,7 @@ from tests import mcp_server
 from tests.fake_tools import READ, call, tool_use
 from tests.session.scripted import ScriptedSession, finished
 
-_CALLER = """
+_CALLING_PROGRAM = """
 import queue
 import sys
 from dataclasses import replace
@@ -47,7 +47,7 @@ _ENDS_S = 60.0
 
 def kill_a_caller(file: Path) -> None:
     """Kill a chat that waits for the result of a call, and wait for the end of its server."""
-    command = [sys.executable, "-c", _CALLER, str(file), str(mcp_server.__file__)]
+    command = [sys.executable, "-c", _CALLING_PROGRAM, str(file), str(mcp_server.__file__)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=_ROOT) as caller:
         assert caller.stdout is not None
         assert caller.stdout.readline() == "calls\n"

@@ -20,8 +20,8 @@ from app.settings.layers import BUILT_IN, Layer, Origin, Resolved, drafting, pai
 from app.settings.setting import Setting
 from app.settings.table import BY_NAME, SETTINGS, nearest
 
-ANYTHING = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=40)
-WORDS = ANYTHING.map(printable).filter(lambda text: text != "--")
+ANY_TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=40)
+WORDS = ANY_TEXT.map(printable).filter(lambda text: text != "--")
 
 
 def values(setting: Setting) -> st.SearchStrategy[Any]:
@@ -43,7 +43,7 @@ def values(setting: Setting) -> st.SearchStrategy[Any]:
     if isinstance(kind, Overrides):
         return st.lists(st.sampled_from((r"blk\.[0-3]\..*exps=cpu", "attn_(q|k)=CUDA0")), max_size=4).map(tuple)
     if isinstance(kind, Texts):
-        return st.lists(ANYTHING.filter(bool), max_size=16).map(tuple)
+        return st.lists(ANY_TEXT.filter(bool), max_size=16).map(tuple)
     if isinstance(kind, Several):
         word = 3.5 if setting.name == "model.tensor_split" else "CUDA0"
         return st.integers(kind.empty is None, kind.most).map(lambda n: (word,) * n) | st.none()
@@ -239,7 +239,7 @@ def test_several_texts_are_typed_as_a_list_in_json() -> None:
             Texts().parse(wrong)
 
 
-@given(stops=st.lists(ANYTHING, max_size=16))
+@given(stops=st.lists(ANY_TEXT, max_size=16))
 def test_stop_texts_are_shown_printable_and_kept_exactly(stops: list[str]) -> None:
     shown = Texts().show(tuple(stops))
 

@@ -174,7 +174,7 @@ def test_a_preset_that_another_program_removes_is_ignored(file: SettingsFile) ->
     assert live.preset is None
 
 
-OWN = Message(Role.SYSTEM, "Own.")
+OWN_SYSTEM_MESSAGE = Message(Role.SYSTEM, "Own.")
 
 
 def ask(live: LiveSettings, *before: Message) -> Message:
@@ -191,16 +191,16 @@ def ask(live: LiveSettings, *before: Message) -> Message:
 
 
 def first(live: LiveSettings) -> Message:
-    return ask(live, OWN, Message(Role.USER, "a"), Message(Role.ASSISTANT, "b"))
+    return ask(live, OWN_SYSTEM_MESSAGE, Message(Role.USER, "a"), Message(Role.ASSISTANT, "b"))
 
 
 def test_a_system_message_in_the_conversation_goes_before_the_file_and_after_flag_and_conversation(
     tmp_path: Path,
 ) -> None:
     live = LiveSettings(SettingsFile(tmp_path / "settings.toml"))
-    assert first(live) == OWN
+    assert first(live) == OWN_SYSTEM_MESSAGE
     live.set("answer.system", "For all.")
-    assert first(live) == OWN
+    assert first(live) == OWN_SYSTEM_MESSAGE
     assert ask(live).content == "For all."
     live.set("answer.system", "Here.", Scope.CONVERSATION)
     assert first(live).content == "Here."

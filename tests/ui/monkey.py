@@ -53,7 +53,7 @@ _TEXTS = (
     "w " * 60,
 )
 _PASTES = ("one line", "line\n" * 30, "\x1b[2J\x07a\x00b", "\u202e\u05e9\u05dc" * 20, "[@click=app.quit]x[/]", "\ud800")
-_SAID = (
+_MODEL_TEXTS = (
     "word ",
     "A sentence. " * 20,
     "\n\n",
@@ -64,7 +64,7 @@ _SAID = (
     "x" * 300,
 )
 _SIZES = ((1, 1), (20, 5), (40, 10), (80, 24), (100, 30), (120, 40), (250, 80), (80, 3))
-_USUAL = (
+_COMMON_KEYS = (
     "enter", "enter", "escape", "escape", "up", "down", "ctrl+n", "ctrl+o", "ctrl+r", "ctrl+up", "f1", "f2", "f3", "f4",
     "f5", "f6", "f7", "ctrl+p", "ctrl+d", "tab", "pageup", "ctrl+g", "ctrl+e", "ctrl+s", "delete", "ctrl+k", "f8",
     "left", "right",
@@ -78,13 +78,13 @@ def random_session(seed: int, length: int) -> Sequence[Move]:
     declared = Binding.make_bindings([*every_binding(), *TextArea.BINDINGS, *Input.BINDINGS])
     keys = sorted({key.strip() for binding in declared for key in binding.key.split(",")} - {"ctrl+q", "ctrl+z"})
     makers: Sequence[Callable[[], Move]] = (
-        lambda: ("key", random.choice(_USUAL)),
+        lambda: ("key", random.choice(_COMMON_KEYS)),
         lambda: ("key", random.choice(keys)),
         lambda: ("type", random.choice(_TEXTS)),
         lambda: ("paste", random.choice(_PASTES)),
         lambda: ("click", (random.random(), random.random())),
         lambda: ("resize", random.choice(_SIZES)),
-        lambda: ("say", random.choice(_SAID)),
+        lambda: ("say", random.choice(_MODEL_TEXTS)),
         lambda: (random.choice(("end", "end", "end", "cut", "fail", "die", "notice")), ""),
         lambda: ("wait", ""),
     )

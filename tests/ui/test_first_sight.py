@@ -16,42 +16,42 @@ from tests.fake_engine import PAIR
 from tests.ui.driver import open_chat
 from tests.ui.transcript.test_parts import ROUND, says
 
-_WHO = "The draft model proposes"
+_WELCOME_TEXT = "The draft model proposes"
 
 
 async def test_an_empty_chat_shows_what_the_colors_mean_and_where_to_go() -> None:
     async with open_chat() as chat:
-        await chat.shows(_WHO)
+        await chat.shows(_WELCOME_TEXT)
         await chat.shows("f2   compare with and without the draft")
         await chat.shows("f4   settings")
         await chat.shows("f6   choose a pair")
         await chat.send("one")
-        await chat.until(lambda: _WHO not in chat.text)
+        await chat.until(lambda: _WELCOME_TEXT not in chat.text)
         await chat.answer("first")
-        await chat.press("ctrl+n", shows=_WHO)
+        await chat.press("ctrl+n", shows=_WELCOME_TEXT)
 
 
 async def test_a_notice_keeps_the_welcome_text_and_a_failure_replaces_it() -> None:
     async with open_chat() as chat:
         chat.screen.view.messages.notice("Tandem opens with demo from now on.")
         await chat.shows("Tandem opens with demo from now on.")
-        assert _WHO in chat.text
+        assert _WELCOME_TEXT in chat.text
         assert chat.text.index("all keys") < chat.text.index("Tandem opens")
         chat.screen.view.messages.fail(AppError("It is broken."))
-        await chat.until(lambda: _WHO not in chat.text)
+        await chat.until(lambda: _WELCOME_TEXT not in chat.text)
 
 
 async def test_a_small_window_shows_the_beginning_of_the_welcome_text() -> None:
     async with open_chat(size=(40, 30)) as chat:
-        await chat.shows(_WHO)
+        await chat.shows(_WELCOME_TEXT)
         for rows, last in ((24, "f1   all keys"), (13, "faster."), (8, "one pass")):
             await chat.pilot.resize_terminal(40, rows)
-            await chat.until(lambda: chat.said[0].startswith(_WHO) and chat.said[-1].startswith(last))  # noqa: B023
+            await chat.until(lambda: chat.said[0].startswith(_WELCOME_TEXT) and chat.said[-1].startswith(last))  # noqa: B023
 
 
 async def test_the_welcome_text_is_about_the_loaded_pair() -> None:
     async with open_chat() as chat:
-        await chat.shows(_WHO)
+        await chat.shows(_WELCOME_TEXT)
         chat.engine.loaded(replace(PAIR, draft=None, draft_kind=None))
         await chat.shows("N-grams (repeated text) propose the next tokens")
 

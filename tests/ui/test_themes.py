@@ -15,7 +15,7 @@ from app.ui.themes import DARK, LIGHT, MIN_CONTRAST, contrast, readable, theme_c
 from tests.ui.driver import open_chat
 
 BLACK, WHITE = Color(0, 0, 0), Color(255, 255, 255)
-SOLID = sorted(name for name, theme in BUILTIN_THEMES.items() if not theme.ansi)
+OPAQUE_THEMES = sorted(name for name, theme in BUILTIN_THEMES.items() if not theme.ansi)
 
 
 def test_a_color_changes_only_until_it_is_readable() -> None:
@@ -26,7 +26,7 @@ def test_a_color_changes_only_until_it_is_readable() -> None:
 
 async def test_quiet_text_and_both_models_can_be_read_in_every_theme() -> None:
     async with open_chat() as chat:
-        for name in (DARK.name, LIGHT.name, *SOLID):
+        for name in (DARK.name, LIGHT.name, *OPAQUE_THEMES):
             chat.pilot.app.theme = name
             await chat.pilot.pause()
             shown = chat.pilot.app.theme_variables

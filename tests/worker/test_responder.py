@@ -23,7 +23,7 @@ from app.worker.responder import answer
 from tests.fakes import FakeModel, Rule, always, mixing, script
 from tests.pairs import FakePair
 
-MOVES = ("load", "load that fails", "load that breaks", "answer", "endless", "job", "go", "go", "cancel", "fail")
+ACTIONS = ("load", "load that fails", "load that breaks", "answer", "endless", "job", "go", "go", "cancel", "fail")
 ASKED = Message(Role.USER, "abc")
 _PATIENCE_S = 240
 
@@ -132,7 +132,7 @@ def _ends(events: Sequence[Event]) -> list[int | None]:
     ]
 
 
-@given(st.lists(st.sampled_from(MOVES), max_size=20))
+@given(st.lists(st.sampled_from(ACTIONS), max_size=20))
 @settings(max_examples=40)
 def test_everything_ends_once(moves: list[str]) -> None:
     life = Life()

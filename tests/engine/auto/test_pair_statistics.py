@@ -15,7 +15,7 @@ from tests.pairs import FakePair
 
 LINEAR = {n: n * 1000.0 for n in (1, 2, 4, 8, 16, 62)}
 CONTEXT = {1: 2.0, 8: 3.0, 62: 4.0}
-GOOD = {1: 1000.0, 2: 1100.0, 4: 1200.0, 8: 1500.0}
+CHEAP_BATCHES = {1: 1000.0, 2: 1100.0, 4: 1200.0, 8: 1500.0}
 
 
 def statistics_of(batch_ns: dict[int, float]) -> PairStatistics:
@@ -105,7 +105,7 @@ def test_rechecks_of_impossible_drafting_become_rarer() -> None:
 
 @pytest.mark.parametrize(("gain", "n_rechecks"), [(0.2, 0), (0.0, 1), (None, 1)])
 def test_possible_drafting_ends_the_rechecks_and_a_gain_resets_their_count(gain: float | None, n_rechecks: int) -> None:
-    known, pair = statistics_of(GOOD), new_pair()
+    known, pair = statistics_of(CHEAP_BATCHES), new_pair()
     known.idle_answers, known.n_rechecks, known.gain = 3, 1, gain
 
     begin_answer(known, pair)

@@ -25,8 +25,8 @@ from tests.bench.policies import automatic, measured
 from tests.recordings import Curve, Trace, baseline_cost, curves, lowest_cost, other_traces, texts, traces
 from tests.replay import RecordedDraft, best_fixed, fixed, replay
 
-GAINING = ["ada", "m1_ultra", "deepseek_v3", "cpu_q4_0", "cpu_bf16"]
-HOPELESS = ["hopeless", "nearly_hopeless"]
+GAINING_CURVES = ["ada", "m1_ultra", "deepseek_v3", "cpu_q4_0", "cpu_bf16"]
+HOPELESS_CURVES = ["hopeless", "nearly_hopeless"]
 
 TINY = Trace("tiny", "code", (1, 2, 3), (4, 5, 6, 7, 8), (4, 0, 2, 1), ((0.9,) * 4,) * 4)
 LINE = Curve("line", {1: 10.0, 65: 74.0}, draft=1.0)
@@ -70,7 +70,7 @@ class TestReplay:
         assert (played.cost, lowest_cost(TINY, curve)) == (cost, lowest)
         assert baseline_cost(TINY, curve) == 40.0
 
-    @pytest.mark.parametrize("name", GAINING)
+    @pytest.mark.parametrize("name", GAINING_CURVES)
     def test_no_strategy_costs_less_than_the_lowest_cost(self, name: str) -> None:
         curve = curves()[name]
         for trace in traces():
@@ -78,7 +78,7 @@ class TestReplay:
             assert fixed_costs(name)[trace.name] >= lowest_cost(trace, curve) - 1e-6
 
 
-@pytest.mark.parametrize("name", GAINING)
+@pytest.mark.parametrize("name", GAINING_CURVES)
 class TestGainingMachines:
     def test_automatic_drafting_beats_the_best_fixed_setting_of_each_prompt(self, name: str) -> None:
         assert sum(fixed_costs(name).values()) / sum(auto_costs(name).values()) >= 1.0
@@ -111,7 +111,7 @@ def test_a_draft_model_that_recovers_is_noticed_from_drafts_that_are_not_submitt
     assert baseline_cost(trace, curve) / played.cost > 1.2
 
 
-@pytest.mark.parametrize("name", HOPELESS)
+@pytest.mark.parametrize("name", HOPELESS_CURVES)
 @pytest.mark.parametrize("order", [0, 6])
 def test_useless_drafting_costs_less_than_one_percent(name: str, order: int) -> None:
     costs = auto_costs(name, order)
@@ -127,7 +127,7 @@ def test_n_grams_win_where_the_draft_model_cannot_and_no_text_loses(order: int) 
     assert sum(baseline_cost(trace, curve) for trace in traces()) / sum(costs.values()) > 1.05
 
 
-@pytest.mark.parametrize("name", [*GAINING, *HOPELESS, "cpu_q4_0_reading"])
+@pytest.mark.parametrize("name", [*GAINING_CURVES, *HOPELESS_CURVES, "cpu_q4_0_reading"])
 def test_no_answer_loses_more_than_the_ledger_allows(name: str) -> None:
     curve = curves()[name]
     single = curve.costs()[1]

@@ -62,7 +62,7 @@ FINAL = ("<|start|>", "assistant", "<|channel|>", "final", "<|message|>")
 MISTRAL = Vocabulary("[THINK]", "[/THINK]")
 COHERE = Vocabulary("<|START_THINKING|>", "<|END_THINKING|>", "<|START_RESPONSE|>", "<|END_RESPONSE|>")
 QWEN = Vocabulary("<think>", "</think>", shown=True)
-SPELLED = Vocabulary()
+NO_MARKS = Vocabulary()
 GEMMA = Vocabulary("<|channel>", "<channel|>")
 KIMI = Vocabulary("<|open|>", "<|close|>", "<|sep|>")
 OPENED, CLOSED = ("<|open|>", "response", "<|sep|>"), ("<|close|>", "response", "<|sep|>")
@@ -108,9 +108,9 @@ XML = "Send <response>yes</response>"
         ),
         # The end of the reasoning is missing.
         (COHERE, COMMAND, ("<|START_THINKING|>", "Hm.", "<|START_RESPONSE|>", "Hi"), "Hm.", "Hi"),
-        (SPELLED, HUNYUAN, ("<think>\nHm.\n</think>\n<answer>\nHi\n</answer>",), "Hm.\n", "Hi\n"),
-        (SPELLED, HUNYUAN, ("<think>\n\n</think>\n<answer>\nHi\n</answer>",), "", "Hi\n"),
-        (SPELLED, HUNYUAN, ("Hi",), "", "Hi"),
+        (NO_MARKS, HUNYUAN, ("<think>\nHm.\n</think>\n<answer>\nHi\n</answer>",), "Hm.\n", "Hi\n"),
+        (NO_MARKS, HUNYUAN, ("<think>\n\n</think>\n<answer>\nHi\n</answer>",), "", "Hi\n"),
+        (NO_MARKS, HUNYUAN, ("Hi",), "", "Hi"),
         # An answer without its mark, and a header alone.
         (HARMONY, CHANNELS, ("<|channel|>", "final", "The answer is 42"), "", "<|channel|>finalThe answer is 42"),
         (HARMONY, CHANNELS, ("<|channel|>", "final", "42"), "", "<|channel|>final42"),
@@ -174,7 +174,7 @@ def test_reasoning_and_answer_are_separated(
 def test_marks_that_are_text_are_found_at_any_token_borders(
     how: dict[str, Any], source: str, reasoning: str, answer: str
 ) -> None:
-    assert SPELLED.read(THINK, source, **how) == (reasoning, answer)
+    assert NO_MARKS.read(THINK, source, **how) == (reasoning, answer)
     stream = TextStream(**how)
     segments = stream.push(source.encode()) + stream.flush()
     assert [text_of(s for s in segments if s.reasoning is which) for which in (True, False)] == [reasoning, answer]
@@ -200,7 +200,7 @@ def test_marks_in_text_form_are_text(
 @pytest.mark.parametrize("after", ["", "\n", " to me.", "\n" * 300])
 def test_an_end_mark_in_text_form_counts_only_at_the_end(part: AnswerPart, after: str) -> None:
     begin = "<response>" if part is AnswerPart.START else ""
-    shown = SPELLED.read(GRANITE, f"{begin}{XML}{after}", part=part)
+    shown = NO_MARKS.read(GRANITE, f"{begin}{XML}{after}", part=part)
     assert shown == ("", XML.removesuffix("</response>") if after in ("", "\n") else XML + after)
 
 

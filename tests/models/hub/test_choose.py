@@ -13,7 +13,7 @@ def files(*names: str) -> list[RemoteFile]:
     return [RemoteFile(name, 1000 + i) for i, name in enumerate(names)]
 
 
-USUAL = files("m-Q8_0.gguf", "m-Q4_K_M.gguf", "m-Q4_0.gguf", "m-IQ3_XXS.gguf", "README.md", "mmproj-m-f16.gguf")
+COMMON_FILES = files("m-Q8_0.gguf", "m-Q4_K_M.gguf", "m-Q4_0.gguf", "m-IQ3_XXS.gguf", "README.md", "mmproj-m-f16.gguf")
 
 
 @pytest.mark.parametrize(
@@ -27,12 +27,12 @@ USUAL = files("m-Q8_0.gguf", "m-Q4_K_M.gguf", "m-Q4_0.gguf", "m-IQ3_XXS.gguf", "
     ],
 )
 def test_quantizations_are_read_in_common_spellings(wanted: str, name: str) -> None:
-    assert choose(HubModel(REPO, quant=wanted), USUAL).name == name
+    assert choose(HubModel(REPO, quant=wanted), COMMON_FILES).name == name
 
 
 def test_default_quantizations_of_target_and_draft() -> None:
-    assert choose(HubModel(REPO), USUAL).name == "m-Q4_K_M.gguf"
-    assert choose(HubModel(REPO), USUAL, draft=True).name == "m-Q8_0.gguf"
+    assert choose(HubModel(REPO), COMMON_FILES).name == "m-Q4_K_M.gguf"
+    assert choose(HubModel(REPO), COMMON_FILES, draft=True).name == "m-Q8_0.gguf"
 
 
 def test_a_file_that_is_not_the_known_one_is_refused_with_both_hashes() -> None:
@@ -53,10 +53,10 @@ def test_a_known_hash_counts_where_the_hub_shows_none() -> None:
 
 def test_a_missing_quantization_or_file_lists_the_others() -> None:
     with pytest.raises(HubError, match="no complete quantization Q5_K_M") as failed:
-        choose(HubModel(REPO, quant="Q5_K_M"), USUAL)
+        choose(HubModel(REPO, quant="Q5_K_M"), COMMON_FILES)
     assert "Q4_K_M" in failed.value.hint
     with pytest.raises(HubError) as failed:
-        choose(HubModel(REPO, file="m-Q4_K_S.gguf"), USUAL)
+        choose(HubModel(REPO, file="m-Q4_K_S.gguf"), COMMON_FILES)
     assert "m-Q4_K_M.gguf" in failed.value.hint
 
 
@@ -119,7 +119,7 @@ def test_draft_layers_are_chosen_as_a_draft_from_a_repository_of_their_own() -> 
     assert choose(HubModel(REPO), heads, draft=True).name == "Qwen3-8B-EAGLE3-Q8_0.gguf"
     with pytest.raises(HubError, match="holds no GGUF model"):
         choose(HubModel(REPO), heads)
-    assert models_in([*USUAL, *heads]) == models_in(USUAL)
+    assert models_in([*COMMON_FILES, *heads]) == models_in(COMMON_FILES)
 
 
 @pytest.mark.parametrize(

@@ -131,7 +131,7 @@ def test_a_telemetry_setting_of_the_user_stays(name: str) -> None:
     assert not environ.keys() & (set(OPT_OUTS) - {name})
 
 
-_HUBS = ("HF_", "XDG_", "HUGGINGFACE_")
+_HUB_PREFIXES = ("HF_", "XDG_", "HUGGINGFACE_")
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ _HUBS = ("HF_", "XDG_", "HUGGINGFACE_")
     ],
 )
 def test_the_client_and_tandem_use_the_same_folder(given: dict[str, str], tmp_path: Path) -> None:
-    bare = {name: value for name, value in os.environ.items() if not name.startswith(_HUBS)}
+    bare = {name: value for name, value in os.environ.items() if not name.startswith(_HUB_PREFIXES)}
     code = "from app.models.hub.cache import folder; from huggingface_hub import constants; "
     code += "print(constants.HF_HUB_CACHE, folder(), sep='\\n')"
     asked = subprocess.run(

@@ -18,7 +18,7 @@ from app.ui.transcript.endings import in_keys, in_words
 from tests.ui.driver import open_chat
 
 _PROGRAM = Path(app.__file__).parent
-_NAMED = re.compile(r"(?<![\w+])(ctrl\+\w+|f[1-9]|esc|tab|enter)(?![\w+])", re.IGNORECASE)
+_KEY_NAME = re.compile(r"(?<![\w+])(ctrl\+\w+|f[1-9]|esc|tab|enter)(?![\w+])", re.IGNORECASE)
 _LITERAL = {
     # The keys that stop a command or the program belong to the terminal and stay.
     "cli/run.py": {"ctrl+c"},
@@ -114,7 +114,7 @@ def test_sentences_name_keys_by_their_bindings() -> None:
         (file, text)
         for file, tree in _modules()
         for text in _sentences(tree)
-        if {key.lower() for key in _NAMED.findall(text)} - _LITERAL.get(file, set())
+        if {key.lower() for key in _KEY_NAME.findall(text)} - _LITERAL.get(file, set())
     ]
 
     assert found == []
@@ -124,7 +124,7 @@ def _modules() -> Iterator[tuple[str, ast.Module]]:
     """Yield modules that may name a key; parsing all modules would take most of the time."""
     for path in sorted(_PROGRAM.rglob("*.py")):
         source = path.read_text(encoding="utf-8")
-        if "key(" in source or _NAMED.search(source):
+        if "key(" in source or _KEY_NAME.search(source):
             yield path.relative_to(_PROGRAM).as_posix(), ast.parse(source)
 
 
