@@ -25,7 +25,7 @@ def listed(chat: Chat) -> list[str]:
     return ["".join(words[: 1 + (words[0] == ">")]) for words in found if words and words[0][-1] in ">0123456789"]
 
 
-async def test_rounds_are_listed_newest_first_and_the_chosen_one_is_explained() -> None:
+async def test_keys_and_the_mouse_choose_the_round_that_is_explained() -> None:
     async with open_chat(size=(80, 24)) as chat:
         await chat.pilot.press("f3")
         await chat.send("go")
@@ -42,24 +42,15 @@ async def test_rounds_are_listed_newest_first_and_the_chosen_one_is_explained() 
         assert listed(chat) == ["3", ">2", "1"]
         await chat.pilot.press("left", "left")
         await chat.until(lambda: listed(chat) == ["3", "2", ">1"])
-        await chat.pilot.resize_terminal(80, 60)
-        await chat.until(lambda: listed(chat) == ["6", "5", "4", "3", "2", ">1"])
-
-
-async def test_the_mouse_chooses_a_round() -> None:
-    async with open_chat(size=(80, 24)) as chat:
-        await chat.pilot.press("f3")
-        await chat.send("go")
-        for number in range(1, 6):
-            says(chat, (f"{number} ", D), details=replace(ROUND, number=number))
-        await chat.until(lambda: listed(chat) == [">5", "4", "3"])
-        await chat.pilot.click(Inspector, offset=(10, 3))
-        await chat.until(lambda: listed(chat) == ["4", ">3", "2"])
-        await chat.pilot.click(Inspector, offset=(10, 6))
-        chat.screen.view.inspector.post_message(wheel(events.MouseScrollDown))
+        await chat.pilot.click(Inspector, offset=(10, 2))
         await chat.until(lambda: listed(chat) == ["3", ">2", "1"])
+        await chat.pilot.click(Inspector, offset=(10, 6))
         chat.screen.view.inspector.post_message(wheel(events.MouseScrollUp))
         await chat.until(lambda: listed(chat) == ["4", ">3", "2"])
+        chat.screen.view.inspector.post_message(wheel(events.MouseScrollDown))
+        await chat.until(lambda: listed(chat) == ["3", ">2", "1"])
+        await chat.pilot.resize_terminal(80, 60)
+        await chat.until(lambda: listed(chat) == ["6", "5", "4", "3", ">2", "1"])
 
 
 def rows(chosen: int, *rounds: StepDetails, width: int = 100) -> list[str]:
