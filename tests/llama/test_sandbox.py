@@ -1,6 +1,8 @@
 """A hostile chat template is stopped in time and before memory is full."""
 
 import re
+import sys
+import threading
 from contextlib import suppress
 
 import pytest
@@ -121,6 +123,14 @@ ENDS = "{% endfor %}{% endfor %}{% endfor %}"
 def test_endless_work_ends_at_the_time_limit(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox, "MAX_SECONDS", 0.2)
     assert "it takes longer than" in failure(source).message
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell the CPU time of another thread")
+def test_waiting_for_the_cpu_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox, "MAX_SECONDS", 0.05)
+    box = sandbox.Sandbox()
+    for _ in range(3):
+        box.within_time(lambda: threading.Event().wait(0.06))
 
 
 def test_the_time_limit_raises_no_late_exception(monkeypatch: pytest.MonkeyPatch) -> None:

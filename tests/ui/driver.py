@@ -32,7 +32,7 @@ WIDE = (150, 30)
 """A window with room for everything beside the conversation."""
 NOW = 1_700_000_000.0
 """The time at which pictures are taken; see `even_clock`."""
-_PATIENCE_S = 240.0
+_PATIENCE_S = 600.0
 _EQUAL_FRAMES = 3
 """Equal frames, with all messages handled in between, after which the screen counts as unchanged."""
 _FRAME_S = 0.03
