@@ -77,7 +77,7 @@ def _row(standing: Standing, here: Registered, capacity: Capacity) -> dict[str, 
         "fit": proposal.word,
         "reason": proposal.reason,
         "expected_tokens_per_second": round(proposal.speed, 1) if proposal.speed is not None else None,
-        "drafting": capacity.drafting(pair),
+        "drafting": capacity.drafting(pair) or "",
     }
 
 
@@ -113,8 +113,8 @@ def show_pairs(pair: str, *, as_json: bool = False) -> int:
         "context": known.context,
         "tested_with": known.tested_with,
         "published": [str(speed) for speed in known.published],
-        "fit": proposal.summary,
-        "drafting": capacity.drafting(known),
+        "fit": proposal.summary or "",
+        "drafting": capacity.drafting(known) or "",
         "download": gigabytes(download) if download else "",
         "files": [str(model.path) for model in files.models] if files is not None else [],
         "on_disk": gigabytes(sum(m.size for m in files.models)) if files is not None and files.is_here else "",

@@ -174,7 +174,7 @@ def _proposed(*, yes: bool) -> Pair | None:
     return _ask_which(proposals)
 
 
-def _card(number: int, proposal: Proposal, gain: str) -> str:
+def _card(number: int, proposal: Proposal, gain: str | None) -> str:
     pair = proposal.pair
     size = size_text(pair) if size_text(pair) != UNKNOWN else "size not known yet"
     lines = [f"{number}  {pair.name:16} {pair.title}", f"   {size}, {proposal.word}: {proposal.reason}"]

@@ -192,7 +192,7 @@ class ExitStatus:
         """Return how to avoid the crash of a process that ran a pair."""
         if self.was_killed:
             return f"The system does that when memory runs out; {_LESS_MEMORY}"
-        if _MEMORY_SHORTAGE.search(crash_reason(self.output)):
+        if _MEMORY_SHORTAGE.search(crash_reason(self.output) or ""):
             return f"Memory ran out; {_LESS_MEMORY}"
         return (
             "If it happens again, use no draft (⟨draft.mode=off⟩), another pair, or the CPU alone (⟨model.device=cpu⟩)."
@@ -206,8 +206,8 @@ class ExitStatus:
             return f"signal {-self.code}"
 
 
-def crash_reason(output: str) -> str:
-    """Return why a native library crashed, from its last output, or "" if it does not say.
+def crash_reason(output: str) -> str | None:
+    """Return why a native library crashed, from its last output, if it says so.
 
     The reason is seldom on the last line: drivers and C++ write more lines after it.
     """
@@ -218,4 +218,4 @@ def crash_reason(output: str) -> str:
             told = found
             break
     reason = _CPP_EXCEPTION.sub("", _BUILD_FOLDER.sub("", told[-1])) if told else ""
-    return reason[:_LONGEST_MESSAGE].rstrip(". ")
+    return reason[:_LONGEST_MESSAGE].rstrip(". ") or None

@@ -23,7 +23,7 @@ class BuildChoice:
 
     backend: str
     wheel: dict[str, Any] | None = None
-    note: str = ""
+    note: str | None = None
     packages: tuple[str, ...] = ()
 
 
@@ -39,7 +39,7 @@ def choices_for(gpu: Gpu, machine: Machine) -> list[BuildChoice]:
         return with_source("metal", machine) if gpu.vendor == "apple" else []
     if not gpu.has_driver:
         return []
-    vulkan = with_source("vulkan", machine, "" if machine.vulkan else _NO_LOADER)
+    vulkan = with_source("vulkan", machine, None if machine.vulkan else _NO_LOADER)
     if gpu.vendor == "nvidia" and gpu.api:
         return _for_nvidia(gpu, machine, vulkan)
     if gpu.vendor == "amd" and (rocm := newest_wheel("rocm", machine)) is not None:
@@ -70,7 +70,7 @@ def _for_nvidia(gpu: Gpu, machine: Machine, vulkan: list[BuildChoice]) -> list[B
     if major in installed and not (machine.system == "windows" and major >= 13):
         return [BuildChoice("cuda", wheel), source, *at_once]
     packages = cuda_packages(major)
-    note = "" if packages else f"It needs the libraries of the CUDA {major} toolkit. Install that first."
+    note = None if packages else f"It needs the libraries of the CUDA {major} toolkit. Install that first."
     return [*at_once, BuildChoice("cuda", wheel, note, packages), source]
 
 
@@ -100,7 +100,7 @@ def _has_compute(wheel: dict[str, Any], target: str | None) -> bool:
     return not capability or (least <= capability and (not most or capability <= most))
 
 
-def with_source(backend: str, machine: Machine, note: str = "") -> list[BuildChoice]:
+def with_source(backend: str, machine: Machine, note: str | None = None) -> list[BuildChoice]:
     """Return the wheel with a backend, if there is one, and the build from source."""
     wheel = newest_wheel(backend, machine)
     return [*([BuildChoice(backend, wheel, note)] if wheel else []), BuildChoice(backend, note=note)]

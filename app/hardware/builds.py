@@ -192,13 +192,13 @@ def repair_hint(machine: Machine, here: Installation, failure: LoadFailure) -> s
     return f"{found.reason} {found.command}" if found is not None else failure.fix or "See ⟨doctor⟩."
 
 
-def unused_gpu_hint(machine: Machine, devices: Sequence[Device], here: Installation) -> str:
-    """Return a sentence with the command that makes an unused GPU usable, or an empty text."""
+def unused_gpu_hint(machine: Machine, devices: Sequence[Device], here: Installation) -> str | None:
+    """Return a sentence with the command that makes an unused GPU usable, if any."""
     unused = missed(machine.gpus, devices)
     found = advice(replace(machine, gpus=tuple(unused)), None, (), here) if unused else None
     if found is None or found.backend == _title("cpu"):
-        return ""
-    return f" For the {unused[0].name}, install another build: {found.command}"
+        return None
+    return f"For the {unused[0].name}, install another build: {found.command}"
 
 
 def rpc_command(backends: Sequence[str], here: Installation) -> str:
@@ -277,7 +277,7 @@ def _advice(
     if second is not None and second.wheel is None:
         other_needs = f"If there is no such wheel, build it; that needs {_needs(second, machine)}"
     elif second is not None:
-        other_needs = f"With {_title(second.backend)} instead. {second.note}".strip().removesuffix(".")
+        other_needs = f"With {_title(second.backend)} instead. {second.note or ''}".strip().removesuffix(".")
     return Advice(
         backend=_title(best.backend),
         reason=reason,

@@ -156,10 +156,10 @@ class OthersUse:
         return others_seconds() - self._seconds > _BUSY_CPU_SHARE * len(usable_processors()) * elapsed
 
 
-def busy_text(who: str, cpus: float, processors: int) -> str:
-    """Describe the CPU use of other programs; empty if it is low."""
+def busy_text(who: str, cpus: float, processors: int) -> str | None:
+    """Describe the CPU use of other programs, unless it is low."""
     if cpus < _BUSY_CPU_SHARE * processors:
-        return ""
+        return None
     return f"{who} {cpus:.1f} of {processors} CPU{'s' * (processors != 1)} now"
 
 

@@ -168,7 +168,7 @@ def _check(pair: PairNeeds) -> None:
             machine = detect()
             other = unused_gpu_hint(machine, rooms, installation(machine.system))
             there = f"There are: {', '.join(known.values())}; or auto."
-            raise UsageError(f"There is no device {name} here.", f"{there}{other}")
+            raise UsageError(f"There is no device {name} here.", " ".join(filter(None, (there, other))))
     n_shares, n_devices = len(asked.tensor_split), len(fast_devices(rooms))
     if n_shares and not asked.devices and n_shares != n_devices:
         raise UsageError(

@@ -43,10 +43,10 @@ class Installation:
     library_folder: str | None = None
 
     @property
-    def note(self) -> str:
-        """Return what to read before running a command, or an empty text."""
+    def note(self) -> str | None:
+        """Return what to read before running a command, if anything."""
         managed = "This Python belongs to the operating system, so pip needs --break-system-packages."
-        return managed if self.is_managed else ""
+        return managed if self.is_managed else None
 
     @property
     def unset_command(self) -> str:

@@ -63,10 +63,10 @@ class Capacity:
     n_ctx: int = DEFAULT_CONTEXT
     measured: Mapping[str, Measured] = field(default_factory=dict)
 
-    def drafting(self, pair: Pair) -> str:
-        """Return the measured drafting of a pair as a sentence, or an empty text without a draft or measurement."""
+    def drafting(self, pair: Pair) -> str | None:
+        """Return the measured drafting of a pair as a sentence, if it has a draft and was measured."""
         known = self.measured.get(pair.name) if pair.draft is not None else None
-        return f"Here: {known.drafting}." if known is not None and known.drafting else ""
+        return f"Here: {known.drafting}." if known is not None and known.drafting else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +101,16 @@ class Proposal:
         return "slow" if self.slow else "no room" if self.fits_when_idle else self.fit.value
 
     @property
-    def summary(self) -> str:
-        return f"{self.word}: {self.reason}" if self.word else ""
+    def summary(self) -> str | None:
+        return f"{self.word}: {self.reason}" if self.word else None
 
     @property
-    def pace(self) -> str:
-        """The expected speed as text; empty if unknown, or too fast to matter."""
+    def pace(self) -> str | None:
+        """The expected speed as text; None if unknown, or too fast to matter."""
         if self.measured:
             return self.measured
         if self.speed is None or self.speed >= _FAST_TOK_PER_S:
-            return ""
+            return None
         return "under 1 tok/s" if self.speed < 0.5 else f"about {max(1.0, self.speed):.0f} tok/s"
 
 
@@ -208,9 +208,7 @@ def _ordered(fits: Sequence[Proposal]) -> list[Proposal]:
 
 
 def why(proposals: Sequence[Proposal]) -> str:
-    """Explain as a sentence why the first proposal is the best; empty if nothing is proposed."""
-    if not proposals:
-        return ""
+    """Explain as a sentence why the first proposal is the best."""
     best = proposals[0]
     name, pace = best.pair.name, f", {best.pace}" if best.pace else ""
     if best.pair.is_demo:

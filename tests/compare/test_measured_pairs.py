@@ -31,15 +31,15 @@ MINE = Pair("mine", "Mine", HubModel("a/big-GGUF", size=GB), HubModel("a/small-G
         ({"speedup": Speedup(1.64)}, "Here: speedup about 1.6×."),
         ({"speedup": Speedup(1.02)}, "Here: no speedup."),
         ({"speedup": Speedup(1.02), "has_lost": True}, f"Here: {Source.MODEL.turned_off(RETRIED)}."),
-        ({}, ""),
+        ({}, None),
     ],
 )
-def test_a_pair_shows_its_measured_figures(known: dict[str, Any], said: str) -> None:
+def test_a_pair_shows_its_measured_figures(known: dict[str, Any], said: str | None) -> None:
     room = in_ram(16 * GB, measured={"mine": Measured(memory().costs, **known)})
 
     assert room.drafting(MINE) == said
-    assert room.drafting(replace(MINE, name="other")) == ""
-    assert room.drafting(replace(MINE, draft=None)) == ""
+    assert room.drafting(replace(MINE, name="other")) is None
+    assert room.drafting(replace(MINE, draft=None)) is None
 
 
 def memory(

@@ -107,14 +107,14 @@ def test_an_exit_status_is_described(code: int, how: str, crash: bool) -> None:
                 "decode: removing memory module entries for seq_id = 0, pos = [24, +inf)\n"
                 "llama_decode: failed to decode, ret = 2\n"
             ),
-            "",
+            None,
         ),
         ("out of memory\n" + "later\n" * 20, "later"),
-        ("", ""),
+        ("", None),
     ],
     ids=["exception", "cuda", "abort", "stopped", "long ago", "silent"],
 )
-def test_the_reason_of_a_crash_is_found_among_other_lines(output: str, reason: str) -> None:
+def test_the_reason_of_a_crash_is_found_among_other_lines(output: str, reason: str | None) -> None:
     assert crash_reason(output) == reason
 
 

@@ -122,7 +122,7 @@ def test_other_programs_are_measured_under_load_only(monkeypatch: pytest.MonkeyP
 
 
 def test_ordinary_use_has_no_text() -> None:
-    assert busy_text("Other programs use", 0.5, 2) == ""
+    assert busy_text("Other programs use", 0.5, 2) is None
     assert busy_text("Other programs use", 1.5, 2) == "Other programs use 1.5 of 2 CPUs now"
 
 

@@ -229,7 +229,7 @@ class ModelFileSuggester(Suggester):
         return await asyncio.to_thread(continued_path, value, Path(), ".gguf")
 
 
-def report_lines(prepared: Prepared, fit: str, room: int) -> Iterator[Content]:
+def report_lines(prepared: Prepared, fit: str | None, room: int) -> Iterator[Content]:
     """Yield the models, whether they are compatible, and details, in lines of `room` cells."""
     check, n_missing = prepared.check, prepared.download_bytes
     facts = [facts for facts in (check.target, check.draft) if facts is not None]

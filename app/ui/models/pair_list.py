@@ -124,7 +124,7 @@ class PairList(ChoiceList[PairCard | None]):
         status = status_text(card, self.state.setups.get(card.name))
         if is_wide:
             columns += [cell(Content(status), _STATUS), _GAP, cell(Content(card.proposal.word), _FIT_CELLS)]
-            columns += [_GAP, Content.styled(printable(card.proposal.pace), "$quiet")]
+            columns += [_GAP, Content.styled(printable(card.proposal.pace or ""), "$quiet")]
         else:
             columns.append(status or card.proposal.word)
         line = Content.assemble(*columns)
@@ -158,18 +158,17 @@ class PairList(ChoiceList[PairCard | None]):
                 ready = next((one.name for one in self.state.cards if one.needs_no_download), "")
                 own = f"{key('pairs.add', 'ctrl+a')} adds local GGUF files."
                 yield Content(printable(f"{ready} needs no download; {own}") if ready else own)
-        recommendation = "" if setup is not None or card.set_up else card.why
+        recommendation = None if setup is not None or card.set_up else card.why
         is_in_question = card.proposal.reason and card.proposal.reason in self.question
         facts = (
-            card.proposal.summary if not is_in_question else "",
-            f"for {card.pair.good_at}" if card.pair.good_at else "",
-            f"license {card.pair.license}" if card.pair.license else "",
+            card.proposal.summary if not is_in_question else None,
+            f"for {card.pair.good_at}" if card.pair.good_at else None,
+            f"license {card.pair.license}" if card.pair.license else None,
         )
-        line = side_by_side(filter(None, map(printable, facts)), width, _SEPARATOR)
+        line = side_by_side(map(printable, filter(None, facts)), width, _SEPARATOR)
         published = f"published: {card.pair.published[0]}" if card.pair.published else card.pair.tested_with
-        for text in (printable(recommendation), printable(card.gain), line, printable(published)):
-            if text:
-                yield Content.styled(text, "$quiet")
+        for text in filter(None, (recommendation, card.gain, line, published)):
+            yield Content.styled(printable(text), "$quiet")
 
 
 def _section(card: PairCard) -> str:

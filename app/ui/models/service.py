@@ -85,7 +85,7 @@ class PairService:
             cards=self._cards,
             setups=setups,
             check=check,
-            check_fit=weigh(prepared.sized, self._capacity).summary if prepared is not None else "",
+            check_fit=weigh(prepared.sized, self._capacity).summary if prepared is not None else None,
             problems=tuple(self._problems),
             busy=busy,
         )
@@ -283,8 +283,8 @@ class PairService:
             target=target,
             draft=draft,
             size=size_text(pair),
-            why=why(proposed) if proposed and proposed[0].pair.name == name else "",
-            gain=capacity.drafting(pair) if capacity is not None else "",
+            why=why(proposed) if proposed and proposed[0].pair.name == name else None,
+            gain=capacity.drafting(pair) if capacity is not None else None,
             download_bytes=self._download_bytes(name),
             is_open=is_open,
         )

@@ -21,16 +21,16 @@ class PairCard(Standing):
 
     Attributes:
         draft: How the draft's name differs from the target's; "" without a draft.
-        why: Why this pair is recommended, as a sentence, or "".
-        gain: Measured effect of drafting, as a sentence; "" if unknown.
+        why: Why this pair is recommended, as a sentence, if it is.
+        gain: Measured effect of drafting, as a sentence, if known.
         download_bytes: Bytes to download; None if only Hugging Face knows.
     """
 
     target: str = ""
     draft: str = ""
     size: str = ""
-    why: str = ""
-    gain: str = ""
+    why: str | None = None
+    gain: str | None = None
     download_bytes: int | None = 0
     is_open: bool = False
 
@@ -54,7 +54,7 @@ class PairsState:
     Attributes:
         machine: The machine in one line; "" until it is known.
         cards: The pairs, best first; the same object while nothing changes.
-        check_fit: Whether these models fit into memory, and why; "" until the machine is known.
+        check_fit: Whether these models fit into memory, and why; None until the machine is known.
         problems: Why pairs are missing or cannot be opened.
         busy: Whether work is running, so that the state will change.
     """
@@ -63,7 +63,7 @@ class PairsState:
     cards: tuple[PairCard, ...] = ()
     setups: Mapping[str, SetupProgress] = field(default_factory=dict)
     check: SetupProgress | None = None
-    check_fit: str = ""
+    check_fit: str | None = None
     problems: tuple[AppError, ...] = ()
     busy: bool = False
 
