@@ -17,7 +17,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import wraps
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from jinja2 import nodes
@@ -111,14 +113,7 @@ def _thread_clock() -> Callable[[], float]:
         began = time.monotonic()
         return lambda: time.monotonic() - began
     clock = time.pthread_getcpuclockid(threading.get_ident())
-
-    def read() -> float:
-        try:
-            return time.clock_gettime(clock)
-        except OSError:  # The thread has just ended.
-            return 0.0
-
-    return read
+    return lambda: time.clock_gettime(clock)
 
 
 class Sandbox(ImmutableSandboxedEnvironment):
@@ -156,29 +151,35 @@ class Sandbox(ImmutableSandboxedEnvironment):
         """
         results: list[_Result] = []
         errors: list[Exception] = []
-        clocks: list[Callable[[], float]] = []
+        clocks: SimpleQueue[Callable[[], float]] = SimpleQueue()
+        used_s: list[float] = []
 
         def run() -> None:
-            clocks.append(_thread_clock())
+            read_s = _thread_clock()
+            clocks.put(read_s)
             try:
                 results.append(work())
             except Exception as error:
                 errors.append(error)
             except SystemExit:
-                pass
+                return
+            used_s.append(read_s())
 
         thread = threading.Thread(target=run, name="template", daemon=True)
         thread.start()
-        while thread.is_alive() and (left_s := self._left_s - clocks[0]()) > 0:
-            thread.join(max(left_s, _SHORTEST_WAIT_S))
-        self._left_s -= clocks[0]()
+        read_s = clocks.get()
+        # The clock of a thread that has ended cannot be read.
+        with suppress(OSError):
+            while thread.is_alive() and (left_s := self._left_s - read_s()) > 0:
+                thread.join(max(left_s, _SHORTEST_WAIT_S))
         while thread.is_alive():
             # Repeat, because an exception in a finalizer is ignored. The thread ends silently with this exception.
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(SystemExit))
             thread.join(_AGAIN_S)
+        self._left_s -= used_s[0] if used_s else self._left_s
         if errors:
             raise errors[0]
-        if not results:
+        if not results or self._left_s <= 0:
             raise BudgetError(f"it takes longer than {MAX_SECONDS:.0f} s")
         return results[0]
 

@@ -3,6 +3,7 @@
 import re
 import sys
 import threading
+import time
 from contextlib import suppress
 
 import pytest
@@ -131,6 +132,27 @@ def test_waiting_for_the_cpu_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> 
     box = sandbox.Sandbox()
     for _ in range(3):
         box.within_time(lambda: threading.Event().wait(0.06))
+
+
+def test_all_renderings_share_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    def use_2_ms() -> None:
+        end = time.thread_time() + 0.002
+        while time.thread_time() < end:
+            pass
+
+    monkeypatch.setattr(sandbox, "MAX_SECONDS", 0.1)
+    box = sandbox.Sandbox()
+    with suppress(sandbox.BudgetError):
+        for _ in range(55):
+            box.within_time(use_2_ms)
+    with pytest.raises(sandbox.BudgetError):
+        box.within_time(use_2_ms)
+
+
+def test_a_thread_that_starts_late_has_a_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = sandbox._thread_clock
+    monkeypatch.setattr(sandbox, "_thread_clock", lambda: (threading.Event().wait(0.01), clock())[1])
+    assert sandbox.Sandbox().within_time(lambda: 1) == 1
 
 
 def test_the_time_limit_raises_no_late_exception(monkeypatch: pytest.MonkeyPatch) -> None:
