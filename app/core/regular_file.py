@@ -206,6 +206,9 @@ def _detected_encoding(data: bytes) -> str:
 
 def marked_encoding(data: bytes) -> str | None:
     """Return the encoding of a byte order mark, if there is one."""
+    # Importing charset_normalizer takes 20 ms, which plain text such as mcp.json need not pay before the first frame.
+    if data[:1].isascii() and data[:1] != b"\0":
+        return None
     from charset_normalizer.utils import identify_sig_or_bom
 
     name, _ = identify_sig_or_bom(data)
