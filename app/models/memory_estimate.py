@@ -67,7 +67,8 @@ class ModelMemory:
         kv: KV cache of `n_ctx` tokens at `kv_type`; `kv_fixed` of it hold sliding windows, whatever the context.
         compute: Compute buffers of the device that needs the most; `compute_growing` of it grow with the context.
         compute_on: Compute buffers by device, if llama.cpp measured them.
-        overlap: Growth of `compute` on each of several devices that hold all layers, because batches overlap there.
+        overlap: Growth of `compute` on each of several devices that hold all layers, because batches overlap there;
+            `overlap_growing` of it grow with the context.
         host: Rows of logits, always in RAM.
         kv_type: A key of `KV_TYPES`.
         n_ctx_train: 0 if unknown.
@@ -117,6 +118,7 @@ class ModelMemory:
     projector: int = 0
     kv_fixed: int = 0
     compute_growing: int = 0
+    overlap_growing: int = 0
 
     @property
     def total(self) -> int:
@@ -139,15 +141,19 @@ class ModelMemory:
 
     def with_context(self, n_ctx: int) -> ModelMemory:
         """Return the memory with another context; buffers grow on every device alike."""
-        kv, growing = (n * n_ctx // max(1, self.n_ctx) for n in (self.kv - self.kv_fixed, self.compute_growing))
-        more = growing - self.compute_growing
+        linear = (self.kv - self.kv_fixed, self.compute_growing, self.overlap_growing)
+        kv, growing, overlapping = (n * n_ctx // max(1, self.n_ctx) for n in linear)
+        more, overlap = growing - self.compute_growing, overlapping - self.overlap_growing
+        on_each = more + (overlap if len(self.compute_on) > 1 else 0)
         return replace(
             self,
             n_ctx=n_ctx,
             kv=self.kv_fixed + kv,
             compute=self.compute + more,
             compute_growing=growing,
-            compute_on=tuple((device, n + more) for device, n in self.compute_on),
+            overlap=self.overlap + overlap,
+            overlap_growing=overlapping,
+            compute_on=tuple((device, n + on_each) for device, n in self.compute_on),
         )
 
     def with_kv_type(self, kv_type: str) -> ModelMemory:
@@ -234,7 +240,8 @@ def estimate_memory(facts: ModelFacts, shape: ContextShape) -> ModelMemory:
     if not swa_full and gain:
         state = int(per_token * facts.window_share * window)
     graph, weights = facts.graph, max(0, facts.weight_bytes - facts.header_bytes)
-    compute, longer = (compute_bytes(graph, replace(shape, n_ctx=n)) for n in (n_ctx, 2 * n_ctx))
+    longer = replace(shape, n_ctx=2 * n_ctx)
+    compute, overlap = compute_bytes(graph, shape), overlap_bytes(graph, shape)
     output = weights * graph.embedding * graph.vocabulary
     return ModelMemory(
         name=facts.name,
@@ -243,8 +250,9 @@ def estimate_memory(facts: ModelFacts, shape: ContextShape) -> ModelMemory:
         kv_fixed=int(per_token * facts.window_share * (cells - outside)) if outside and not swa_full else 0,
         window_gain=gain if swa_full else 0,
         compute=compute,
-        compute_growing=longer - compute,
-        overlap=overlap_bytes(graph, shape),
+        compute_growing=compute_bytes(graph, longer) - compute,
+        overlap=overlap,
+        overlap_growing=overlap_bytes(graph, longer) - overlap,
         host=_logits_bytes(graph, shape.n_outputs),
         n_layers=facts.n_layers,
         n_cached=facts.n_cached,

@@ -183,6 +183,19 @@ def test_memory_grows_with_the_context_as_an_estimate_of_that_length(shape: str,
 
     assert short.with_context(65_536).total == pytest.approx(long.total, rel=0.001)
     assert long.with_context(8192).total == pytest.approx(short.total, rel=0.02)
+    assert short.with_context(65_536).overlap == pytest.approx(long.overlap, rel=0.001)
+
+
+def test_overlapping_batches_grow_with_the_context_on_each_of_several_measured_devices() -> None:
+    short, long = (estimate_memory(facts_of_shape(sorted(SHAPES)[0], 0), ContextShape(n)) for n in (8192, 65_536))
+
+    def grown(*names: str) -> list[int]:
+        measured = replace(short, compute_on=tuple((name, short.compute) for name in names))
+        return [n - short.compute for _, n in measured.with_context(65_536).compute_on]
+
+    more = long.compute - short.compute
+    assert grown("cuda0") == [more]
+    assert grown("cuda0", "cuda1") == [more + long.overlap - short.overlap] * 2
 
 
 @pytest.mark.parametrize("name", sorted(name for name, pair in BY_NAME.items() if name != "demo" and pair.working))
