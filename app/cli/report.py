@@ -54,16 +54,16 @@ def _drafts(event: Finished) -> str:
     return f", {numbers.speedup} {drafts}" if numbers.speedup is not None else f" {drafts}"
 
 
-def _undrafted(event: Finished) -> str:
-    """Return why there are no drafts or no speedup, or an empty text if nothing needs an explanation."""
+def _undrafted(event: Finished) -> str | None:
+    """Return why there are no drafts or no speedup, if that needs an explanation."""
     status = event.drafting
     if event.stats.draft_n:
         unknown = status is not None and status.reason == NEVER_MEASURED
-        return "speedup unknown; measure this pair with tandem tune" if unknown else ""
+        return "speedup unknown; measure this pair with tandem tune" if unknown else None
     if status is not None or event.plan.draft_params is not None:
         return why_undrafted(event.why_undrafted)
     # An answer that was stopped before its first token says nothing about drafting.
-    return NO_DRAFT if event.plan.mode == "off" and event.stats.predicted_n else ""
+    return NO_DRAFT if event.plan.mode == "off" and event.stats.predicted_n else None
 
 
 def _first_token(stats: GenerationStats) -> str:
@@ -108,7 +108,7 @@ def as_json(
             "speedup": gain.ratio if gain is not None else None,
             "speedup_measured": gain.measured if gain is not None else None,
             "verdict": gain.verdict if gain is not None else None,
-            "reason": (event.drafting.reason or None) if event.drafting else None,
+            "reason": event.drafting.reason if event.drafting else None,
         },
         "models": {"target": _model(pair.target), "draft": _model(pair.draft) if pair.draft else None},
     }

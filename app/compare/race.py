@@ -78,7 +78,7 @@ class Run:
         tokens: Token ids of the answer with its end token.
         notices: Notices of the responder, such as a lost draft model.
         drafter: "model", "ngram", "model+ngram" or "none".
-        why: Why nothing was drafted, if known; "" otherwise.
+        why: Why nothing was drafted, if known.
         wall_s: Duration in seconds; 0 if unknown.
         others_s: CPU seconds of other programs in that time.
     """
@@ -92,7 +92,7 @@ class Run:
     steps: tuple[VerifyStep, ...] = ()
     notices: tuple[str, ...] = ()
     drafter: str = "none"
-    why: str = ""
+    why: str | None = None
     wall_s: float = 0.0
     others_s: float = 0.0
     reasoning: str = ""

@@ -86,16 +86,17 @@ def acceptance(n_accepted: float, n_drafted: float) -> str:
 
 def drafting_now(status: DraftingStatus) -> tuple[str, str]:
     """Return the source of the latest step, "paused" or "no draft", and the reason in at most `BRIEF` characters."""
-    off = next((prefix for prefix in (*_OFF_REASONS, f"{PAUSED}: ") if status.reason.startswith(prefix)), "")
-    reason = status.reason.removeprefix(off)
+    told = status.reason or ""
+    off = next((prefix for prefix in (*_OFF_REASONS, f"{PAUSED}: ") if told.startswith(prefix)), "")
+    reason = told.removeprefix(off)
     texts = (reason, _CLAUSE_END.split(reason, maxsplit=1)[0], _NO_GAIN * bool(off))
     why = next(text for text in texts if len(text) <= BRIEF)
     return (PAUSED if off else NO_DRAFT) if status.source == "off" else status.source.label, why
 
 
-def why_undrafted(reason: str) -> str:
+def why_undrafted(reason: str | None) -> str:
     """Return why an answer has no drafts; a reason that contains "off" needs no prefix."""
-    return reason if reason.startswith(_OFF_REASONS) else ": ".join(filter(None, (NO_DRAFT, reason)))
+    return reason if reason and reason.startswith(_OFF_REASONS) else ": ".join(filter(None, (NO_DRAFT, reason)))
 
 
 def pair_drafting(speedup: Speedup | None, off: str | None) -> str | None:
@@ -118,11 +119,11 @@ def sentence(clause: str) -> str:
     return f"{capitalized(clause)}."
 
 
-def nothing_fixed(drafter: Source, n_max: int, n_min: int, p_min: float) -> str:
-    """Return why these settings of fixed drafting submitted no drafts; "" if they allow any draft."""
+def nothing_fixed(drafter: Source, n_max: int, n_min: int, p_min: float) -> str | None:
+    """Return why these settings of fixed drafting submitted no drafts, unless they allow any draft."""
     if n_max == 0:
         return "n_max is 0"
     if p_min <= 0 and n_min <= 1:
-        return ""
+        return None
     unsure = f"the {drafter.label} was never sure enough for p_min {p_min:g}"
     return unsure + (f" for as many tokens as n_min {n_min}" if n_min > 1 else "")

@@ -22,7 +22,7 @@ NEVER_MEASURED = "speedup unknown: this pair was never measured"
 class NoDrafting(Strategy):
     """Propose nothing; `why` is the reason, as a clause, if drafts were enabled."""
 
-    def __init__(self, why: str = "") -> None:
+    def __init__(self, why: str | None = None) -> None:
         self._why = why
 
     @property
@@ -113,5 +113,5 @@ class FixedDrafting(Strategy):
         if self.params.n_max == 0:
             return None
         kind = self._source.kind
-        why = kind.failed if self._has_failed else NEVER_MEASURED if self._costs is None else ""
+        why = kind.failed if self._has_failed else NEVER_MEASURED if self._costs is None else None
         return DraftingStatus("off" if self._has_failed else kind, why, kind)

@@ -257,24 +257,24 @@ class GenerationStats:
         return f"{length}, {rate(speed)}" if speed is not None else length
 
     @property
-    def accepted(self) -> str:
-        """Return the acceptance as shown, "78% accepted"; empty if nothing was drafted."""
-        return f"{acceptance(self.draft_n_accepted, self.draft_n)} accepted" if self.draft_n else ""
+    def accepted(self) -> str | None:
+        """Return the acceptance as shown, "78% accepted", if anything was drafted."""
+        return f"{acceptance(self.draft_n_accepted, self.draft_n)} accepted" if self.draft_n else None
 
     @property
-    def drafted_by(self) -> str:
-        """Return the sources of the drafts; empty if unknown."""
+    def drafted_by(self) -> str | None:
+        """Return the sources of the drafts, if known."""
         share = self.model_share
         names = [self.source.label] * bool(share) + [Source.NGRAM.label] * (share is not None and share < 1)
-        return " and ".join(names)
+        return " and ".join(names) or None
 
     def __str__(self) -> str:
         """Return the most important numbers in one line."""
         parts = (
-            self.pace if self.predicted_n else "",
-            str(self.speedup) if self.speedup is not None else "",
+            self.pace if self.predicted_n else None,
+            str(self.speedup) if self.speedup is not None else None,
             self.drafted_by,
             self.accepted,
-            f"{self.per_step:.1f} tokens per step" if self.per_step is not None else "",
+            f"{self.per_step:.1f} tokens per step" if self.per_step is not None else None,
         )
         return ", ".join(filter(None, parts)) or "No numbers were stored."

@@ -81,11 +81,11 @@ class DraftingStatus:
 
     Attributes:
         source: Source of the last draft, or "off".
-        reason: The reason as a clause; "" if there is nothing to explain.
+        reason: The reason as a clause, if there is anything to explain.
     """
 
     source: Source | Literal["off"]
-    reason: str
+    reason: str | None
     drafter: Source = Source.MODEL
 
     @property

@@ -114,11 +114,11 @@ class PairCheck:
         return Source.MTP if self.target.n_mtp_layers and not mtp_problem(self.target) else None
 
     @property
-    def draft_name(self) -> str:
-        """Name of draft layers: "MTP layer in the same file", "EAGLE-3 head"; "" without draft layers."""
+    def draft_name(self) -> str | None:
+        """Name of the draft layers, if the pair has any: "MTP layer in the same file", "EAGLE-3 head"."""
         kind = self.draft_kind
         if kind in (None, Source.MODEL):
-            return ""
+            return None
         if self.draft is not None:
             return kind.label
         n = self.target.n_mtp_layers

@@ -43,7 +43,7 @@ def known_as(file: str, own: str) -> str:
 
 
 def apart(target: str, draft: str) -> str:
-    """Return the part of a draft's name that differs from its target's; "" if they are equal."""
+    """Return the part of a draft's name that differs from its target's."""
     theirs, ours = target.split("-"), draft.split("-")
     while theirs and ours and theirs[0].lower() == ours[0].lower():
         del theirs[0], ours[0]
@@ -60,7 +60,7 @@ def file_type(name: str) -> str:
 
 
 def quantization(name: str) -> str:
-    """Return the quantization in a file name, in upper case, or an empty text."""
+    """Return the quantization in a file name, in upper case."""
     found = _QUANTIZATION_NAME.findall(name.rsplit("/", 1)[-1]) or _QUANTIZATION_NAME.findall(name)
     return found[-1].upper() if found else ""
 

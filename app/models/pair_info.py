@@ -90,10 +90,10 @@ class PairInfo:
         drafter = (self.draft_kind or Source.MODEL,) * (model and self.draft is not None)
         return (*drafter, Source.NGRAM) if lookup else drafter
 
-    def why_no_draft(self, drafting: Drafting) -> str:
-        """Return as a clause why no source can draft; "" if one can, or drafting is off."""
+    def why_no_draft(self, drafting: Drafting) -> str | None:
+        """Return as a clause why no source can draft; None if one can, or drafting is off."""
         if drafting is None or self.sources(drafting):
-            return ""
+            return None
         if self.wants_draft_model:
             return "this model needs a draft model, and none is loaded"
         if not self.can_draft:

@@ -39,7 +39,7 @@ _KEEP_FREE = 200_000_000
 
 
 def pair_texts(pair: Pair, files: SetUp | None = None) -> tuple[str, str]:
-    """Return the target's name with its quantization, and how the draft's name differs; "" without a draft."""
+    """Return the target's name with its quantization, and how the draft's name differs."""
     if pair.is_demo:
         return _DEMO_MODEL, _DEMO_DRAFT if pair.draft is not None else ""
     name, quant, file = _named(pair.target, files.target.path.name if files is not None else "")

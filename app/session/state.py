@@ -89,7 +89,7 @@ class DraftState:
         """Return the state for a setting, the loaded pair and the user's switch."""
         available = drafting is not None if pair is None else bool(pair.sources(drafting))
         if not available:
-            why = pair.why_no_draft(drafting) if pair is not None else ""
+            why = pair.why_no_draft(drafting) if pair is not None else None
             return cls(False, False, "no draft", reason=sentence(why or "there is no draft model"))
         if not switched_on:
             return cls(False, True, "off")

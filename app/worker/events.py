@@ -129,13 +129,13 @@ class Measuring:
     """Reports the completed share of a pair's measurement.
 
     Attributes:
-        why: Why an earlier measurement is not used, or "".
+        why: Why an earlier measurement is not used, if there is one.
         left_s: Estimated seconds for the rest, once the speed is known.
     """
 
     request: int
     share: float
-    why: str = ""
+    why: str | None = None
     left_s: float | None = None
 
     def line(self) -> str:
@@ -176,10 +176,10 @@ class Finished:
         return replace(self.stats, drafter=self.plan.drafter, mode=self.plan.mode)
 
     @property
-    def why_undrafted(self) -> str:
-        """Return as a clause why nothing was drafted; "" if something was drafted or the reason is unknown."""
+    def why_undrafted(self) -> str | None:
+        """Return as a clause why nothing was drafted; None if something was drafted or the reason is unknown."""
         if self.stats.draft_n:
-            return ""
+            return None
         drafter = drafter_of(self.plan.drafter)
         if self.lost:
             return drafter.failed
@@ -187,8 +187,8 @@ class Finished:
         if fixed is not None:
             # The first token comes from the prompt; an answer that ended there requested no draft.
             asked = self.stats.predicted_n > 1 or fixed.n_max == 0
-            return nothing_fixed(drafter, *astuple(fixed)) if asked else ""
-        return self.drafting.reason if self.drafting is not None else ""
+            return nothing_fixed(drafter, *astuple(fixed)) if asked else None
+        return self.drafting.reason if self.drafting is not None else None
 
 
 @dataclass(frozen=True, slots=True)

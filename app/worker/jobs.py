@@ -157,7 +157,7 @@ def needs_measuring(pair: LoadedPair, drafting: Drafting) -> bool:
 def measure(pair: LoadedPair, number: int, cancelled: Cancelled) -> Iterator[Event]:
     """Measure a pair, on empty caches, and save the result; a stopped measurement continues at the next call."""
     known = pair.memory
-    why = known.why_remeasure if known is not None and not known.is_estimated else ""
+    why = known.why_remeasure if known is not None and not known.is_estimated else None
     began, first = time.monotonic(), None
     try:
         for share in pair.measure_costs(cancelled):

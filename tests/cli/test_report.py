@@ -30,7 +30,7 @@ def ended(
 SHORT = GenerationStats(predicted_n=4, first_token_ns=1_260_000_000, predicted_ns=49_000_000)
 
 WON = replace(STATS, speedup=Speedup(3.1, measured=True, verdict="winning"))
-DRAFTING = DraftingStatus(Source.MODEL, "")
+DRAFTING = DraftingStatus(Source.MODEL, None)
 UNSURE_REASON = "the draft model was never sure enough for p_min 0.5 for as many tokens as n_min 3"
 DRAFTED = "(45% accepted, 1.2 tokens per step)"
 

@@ -122,7 +122,7 @@ def test_fixed_drafting_that_drafted_nothing_names_the_setting(pair: FakePair) -
     sides = {"plain": None, "never": DraftParams(0), "fixed": DraftParams(3, 0, 0.0)}
     _, rounds = run_race(pair, [Side(name, way) for name, way in sides.items()], GREEDY, 1)
 
-    assert {name: run.why for name, run in rounds[0].items()} == {"plain": "", "never": "n_max is 0", "fixed": ""}
+    assert {name: run.why for name, run in rounds[0].items()} == {"plain": None, "never": "n_max is 0", "fixed": None}
 
 
 def test_a_failed_draft_model_is_named() -> None:

@@ -117,7 +117,7 @@ def test_the_acceptance_of_few_drafted_tokens_is_a_count() -> None:
 @pytest.mark.parametrize(
     ("status", "text"),
     [
-        (DraftingStatus(Source.MODEL, ""), ("draft model", "")),
+        (DraftingStatus(Source.MODEL, None), ("draft model", "")),
         (DraftingStatus("off", "paused: system is busy"), ("paused", "system is busy")),
         (DraftingStatus("off", "no n-gram match"), ("no draft", "no n-gram match")),
         (DraftingStatus("off", "system is busy; retrying with the next token"), ("no draft", "system is busy")),
@@ -134,7 +134,7 @@ def test_the_side_panel_tells_what_drafts_now_and_why(status: DraftingStatus, te
 
 def test_the_reason_of_an_answer_without_drafts_has_one_prefix() -> None:
     assert why_undrafted("n_max is 0") == "no draft: n_max is 0"
-    assert why_undrafted("") == "no draft"
+    assert why_undrafted(None) == "no draft"
     assert why_undrafted(Source.MTP.turned_off("it lost")) == "MTP layer off: it lost"
 
 

@@ -76,7 +76,7 @@ def test_a_measured_pair_reports_the_speedup_of_fixed_drafts_and_learns_nothing(
 
     assert finished.drafting is not None
     assert finished.stats.speedup is not None
-    assert finished.drafting.reason == ""
+    assert finished.drafting.reason is None
     assert " (100% accepted, " in summary(finished, pair.info)
     assert pair.memory.costs.snapshot() == before
 

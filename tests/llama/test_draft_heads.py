@@ -551,7 +551,7 @@ def test_the_drafts_of_a_pair_are_described(load: Load, tmp_path: Path) -> None:
     assert (pair.info.draft.name, pair.info.draft_kind) == ("MTP layer in the same file", "mtp")
     assert pair_title(pair.info).endswith(" + MTP layer in the same file, CPU")
     assert known_as(pair.info.draft.file, pair.info.draft.name) == "MTP layer in the same file"
-    assert pair.info.why_no_draft(FIXED) == ""
+    assert pair.info.why_no_draft(FIXED) is None
     assert replace(pair.info, draft=None, draft_kind=None).why_no_draft(FIXED)
 
 

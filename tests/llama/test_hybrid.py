@@ -201,7 +201,7 @@ def test_a_pair_drafts_if_the_target_can_roll_back(
     assert (pair.target.n_rollback > 0) is can
     assert pair.info.most_drafted == (N_SNAPSHOTS if can else 0)
     assert (pair.drafter is not None) is can
-    assert pair.info.why_no_draft(AutoDraft()) == ("" if can else "the state of this model cannot be rolled back")
+    assert pair.info.why_no_draft(AutoDraft()) == (None if can else "the state of this model cannot be rolled back")
     assert bool(told) is not can
     for _ in pair.measure_costs(lambda: False):
         pass

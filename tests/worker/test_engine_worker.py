@@ -345,6 +345,6 @@ class TestAutomatic:
         assert last.drafting.reason == ("no draft can reach n_min 8, for at most 7 tokens can be rolled back")
         assert not draft.batches
         as_many = AnswerRequest(QUESTION.messages, QUESTION.sampling, DraftParams(9, 7, 0.0), max_tokens=9)
-        assert pair.info.why_no_draft(as_many.drafting) == ""
+        assert pair.info.why_no_draft(as_many.drafting) is None
         assert pair.info.sources(as_many.drafting) == ("model",)
         assert pair.info.sources(AutoDraft()) == ("model", "ngram")

@@ -90,11 +90,11 @@ class PairStatistics:
         return slowed and self.n_remeasured < self.MOST_REMEASURED
 
     @property
-    def why_remeasure(self) -> str:
-        """Return the reason to measure again as a clause, or an empty text."""
+    def why_remeasure(self) -> str | None:
+        """Return the reason to measure again as a clause, if there is one."""
         if self.was_slowed:
             return "other programs were busy the first time"
-        return "drafting did not pay before" if self.idle_answers >= self.RECHECK_GROWTH**self.n_rechecks else ""
+        return "drafting did not pay before" if self.idle_answers >= self.RECHECK_GROWTH**self.n_rechecks else None
 
     def begin_answer(self, *, idle: bool) -> None:
         """Start an answer; `idle` if the draft model cannot gain and is not used."""

@@ -119,7 +119,7 @@ class CallFormat:
 
     @property
     def trigger(self) -> str:
-        """Return the text that begins calls in an answer, if any, or an empty text."""
+        """Return the text that begins calls in an answer, if any."""
         return leading_mark(self.first or self.begin)
 
 

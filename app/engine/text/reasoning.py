@@ -37,7 +37,7 @@ class ReasoningMarkup:
     If a mark is a token of the vocabulary, the same characters in other tokens are text: a model may write about marks.
 
     Attributes:
-        answer: Begins the answer; "" if the answer follows the reasoning directly.
+        answer: Begins the answer, unless it follows the reasoning directly.
         end: Ends the answer, if text may follow it.
         headers: Beginnings of headers. A header comes before a mark and is not shown.
         header_words: Words of headers, such as roles; other text there is an answer without a mark.

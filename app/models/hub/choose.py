@@ -61,7 +61,7 @@ def safe_name(path: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
-    """A model of a repository: one file, or all parts of a split model, in order; `quant` is "" if unknown."""
+    """A model of a repository: one file, or all parts of a split model, in order."""
 
     quant: str
     files: tuple[RemoteFile, ...]

@@ -163,7 +163,7 @@ def _drafts(numbers: GenerationStats, shown: Readouts, width: int) -> Lines:
     yield False, _row("draft length", _number(_decimal(numbers.draft_length), "tokens", "$draft"))
     share, sources = numbers.model_share, [f"{NONE:>{_VALUE_CELLS}}", ""]
     if share is not None:
-        sources = [numbers.drafted_by, ""]
+        sources = [numbers.drafted_by or "", ""]
         if 0 < share < 1:
             sources = [f"{_partial(share)} {numbers.source.label}", f"{_partial(1 - share)} {Source.NGRAM.label}"]
     for label, text in zip(("drafted by", ""), sources, strict=True):
@@ -305,4 +305,4 @@ class StatusLine(ReadoutView):
             source, _ = drafting_now(shown.drafting)
             return f"drafting {PAUSED}" if source == PAUSED else source
         numbers = shown.numbers
-        return (numbers.drafted_by if numbers is not None else "") or NO_DRAFT
+        return (numbers.drafted_by if numbers is not None else None) or NO_DRAFT

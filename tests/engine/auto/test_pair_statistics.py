@@ -110,7 +110,7 @@ def test_possible_drafting_ends_the_rechecks_and_a_gain_resets_their_count(gain:
 
     begin_answer(known, pair)
 
-    assert (known.idle_answers, known.n_rechecks, known.why_remeasure) == (0, n_rechecks, "")
+    assert (known.idle_answers, known.n_rechecks, known.why_remeasure) == (0, n_rechecks, None)
 
 
 def test_answers_with_a_long_context_can_be_idle_too() -> None:
@@ -144,12 +144,12 @@ def test_the_shortest_time_counts_only_steps_over_a_short_context() -> None:
     ("changes", "why"),
     [
         ({"idle_answers": 1}, "drafting did not pay before"),
-        ({"idle_answers": 2, "n_rechecks": 1}, ""),
+        ({"idle_answers": 2, "n_rechecks": 1}, None),
         ({"idle_answers": 5, "n_rechecks": 1}, "drafting did not pay before"),
         ({"measured_ns": 3000.0}, "other programs were busy the first time"),
     ],
 )
-def test_another_measurement_has_a_reason(changes: dict[str, float], why: str) -> None:
+def test_another_measurement_has_a_reason(changes: dict[str, float], why: str | None) -> None:
     known = statistics_of(LINEAR)
     for name, value in changes.items():
         setattr(known, name, value)

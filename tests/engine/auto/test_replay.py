@@ -185,7 +185,7 @@ def test_a_prompt_that_costs_more_to_read_than_drafts_can_save_is_not_read() -> 
             pass
 
         assert drafter.unread([*edit.prompt, edit.text[0]]) == (0 if reads else len(edit.prompt))
-        assert strategy.status.reason.startswith("reading this text would cost more") is not reads
+        assert (strategy.status.reason or "").startswith("reading this text would cost more") is not reads
 
 
 class TestExpensiveReading:

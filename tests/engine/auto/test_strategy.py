@@ -163,4 +163,4 @@ def test_impossible_drafting_is_the_first_reason() -> None:
     strategy = begun(automatic(known, ConstantDraft(unread=len(PROMPT)), None))
     strategy.propose(PROMPT, ROOM)
 
-    assert strategy.status.reason.endswith("so drafting cannot help")
+    assert (strategy.status.reason or "").endswith("so drafting cannot help")

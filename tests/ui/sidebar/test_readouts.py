@@ -245,7 +245,7 @@ def test_every_row_keeps_its_place(detailed: bool) -> None:
     readouts.begin()
     readouts.follow(PromptProgress(2, False, 1024, 4096))
     waiting = [line[:6] for line in rows(readouts).splitlines()]
-    readouts.follow(Step(1, (), GAINING, DraftingStatus(Source.MODEL, "")))
+    readouts.follow(Step(1, (), GAINING, DraftingStatus(Source.MODEL, None)))
     assert [line[:6] for line in rows(readouts).splitlines()] == first
     assert waiting[: len(first)] == first
 
