@@ -96,18 +96,23 @@ def dropped_files(text: str) -> str | None:
     except ValueError:
         words = []
     for written in (line.splitlines(), words):
-        paths = [_path_of(each) for each in written if each]
+        try:
+            paths = [_path_of(each) for each in written if each]
+        except OSError:
+            # On Windows, a URL may have no path.
+            continue
         if paths and all(_DROPPED_FILE.search(path) and is_file(_placed(path, Path())) for path in paths):
             return "".join(map(completed, paths))
     return None
 
 
 def _path_of(word: str) -> str:
-    # Importing them takes a third of the time to the first frame.
-    from urllib.parse import urlsplit
+    if not word.startswith("file://"):
+        return word.strip('"')
+    # Importing it takes a third of the time to the first frame.
     from urllib.request import url2pathname
 
-    return url2pathname(urlsplit(word).path) if word.startswith("file://") else word.strip('"')
+    return url2pathname(f"/{word.removeprefix('file://').partition('/')[2]}")
 
 
 def completed(path: str) -> str:

@@ -90,7 +90,8 @@ def test_dropped_paths_are_read_as_terminals_write_them(folder: Path) -> None:
     cat = folder / "cat.png"
     for both in (f"'{dog}' '{cat}'", f"{dog}\n{cat}", f"{dog.as_uri()}\n\n{cat.as_uri()}"):
         assert dropped_files(both) == f"{expected}@{cat} "
-    for other in ("cat.txt", "see cat.png", "absent.png", "it's.png", "", "a\n" * 3000 + "cat.png"):
+    urls = ("file://[/cat.png", "file:///a|b|.png")
+    for other in ("cat.txt", "see cat.png", "absent.png", "it's.png", "", "a\n" * 3000 + "cat.png", *urls):
         assert dropped_files(other) is None
 
 
