@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from app.cli.output import AnswerPrinter, status
-from app.cli.report import as_json, summary
+from app.cli.report import as_json, ignored_flags, summary
 from app.cli.setting_flags import PAIR_TABLES, Given, given_flag
 from app.cli.streams import cancel_on_interrupt
 from app.core import atomic
@@ -25,7 +25,7 @@ from app.core.units import counted
 from app.engine.text.segments import Segment
 from app.models.catalog import Pair
 from app.settings.checking import document
-from app.settings.layers import Resolved
+from app.settings.layers import Resolved, ThinkingSupport
 from app.settings.table import SETTINGS
 from app.worker.events import Finished
 from app.worker.pair_loader import PairLoader
@@ -102,7 +102,7 @@ class ServerAnswer:
 
     def __init__(self, server: RunningServer, settings: Resolved, prefill: str = "", *, as_json: bool) -> None:
         self._server = server
-        self._settings = document({name: settings[name] for name in _OF_ANSWERS})
+        self._settings = settings
         self._printer = AnswerPrinter(sys.stdout, sys.stderr, prefill, as_json=as_json)
         self._n_tokens = 0
 
@@ -155,7 +155,8 @@ class ServerAnswer:
             messages.append({"role": "assistant", "content": request.prefill.text})
         guidance = {"grammar": request.guidance.grammar or None, "json_schema": request.guidance.schema}
         shown = dict.fromkeys(("stream", "return_progress", "timings_per_token", "tandem"), True)
-        return {"messages": messages, "settings": self._settings, **guidance, **shown}
+        settings = document({name: self._settings[name] for name in _OF_ANSWERS})
+        return {"messages": messages, "settings": settings, **guidance, **shown}
 
     def _follow(self, response: HTTPResponse) -> int:
         if response.status != 200:
@@ -186,13 +187,18 @@ class ServerAnswer:
                 if text:
                     self._printer.print([Segment(text, reasoning=key == "reasoning_content")])
         if (report := chunk.get("tandem")) is not None:
-            self._printer.finish(report["answer"], str(report["summary"]))
+            notices = ignored_flags(ThinkingSupport(**report["thinking_support"]), self._settings)
+            self._printer.finish({**report["answer"], "notices": notices}, str(report["summary"]))
+            for text in notices:
+                status.say(text)
 
 
 def report_for_run(metrics: Metrics, event: Finished) -> dict[str, Any]:
     """Return what `tandem run` prints about an answer, as the server sends it."""
-    assert metrics.pair is not None
-    return {"summary": summary(event, metrics.pair), "answer": as_json(event, metrics.pair, [])}
+    pair = metrics.pair
+    assert pair is not None
+    report = {"summary": summary(event, pair), "answer": as_json(event, pair, [])}
+    return {**report, "thinking_support": asdict(pair.thinking_support)}
 
 
 def _error(error: dict[str, Any]) -> AppError:

@@ -76,7 +76,7 @@ while True:
     else:
         break
 
-__all__ = ["binding_version", "native"]  # # re-exported for other modules
+__all__ = ["binding_version", "native"]  # re-exported for other modules
 
 log = logging.getLogger("tandem.llama")
 log.addHandler(logging.NullHandler())
@@ -100,7 +100,7 @@ def _on_log(level: int, text: bytes, _: ctypes.c_void_p) -> None:
             _errors.append(line)
         log.log(logging.ERROR if level == _ERROR_LEVEL else logging.WARNING, "%s", line)
     except Exception:
-        return  # # an exception cannot leave a C callback
+        return  # an exception cannot leave a C callback
 
 
 # Held for the life of the process: llama.cpp keeps the bare pointer.

@@ -15,7 +15,7 @@ from app.cli.running_server import RunningServer, ServerAnswer
 from app.core.errors import INTERRUPTED
 from app.server.fields import Fields
 from app.server.service import Service
-from app.settings.layers import DEFAULTS, Layer
+from app.settings.layers import DEFAULTS, Layer, Resolved
 from app.worker.request import AnswerRequest
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
@@ -23,7 +23,7 @@ TEXT = b'data: {"choices": [{"delta": {"content": "Hi"}}], "timings": {"predicte
 
 
 @contextmanager
-def sending(data: bytes, *, ends: bool = True) -> Iterator[ServerAnswer]:
+def sending(data: bytes, *, ends: bool = True, settings: Resolved = DEFAULTS) -> Iterator[ServerAnswer]:
     """Serve a response that ends by itself or when the client closes the connection."""
 
     def serve() -> None:
@@ -38,7 +38,7 @@ def sending(data: bytes, *, ends: bool = True) -> Iterator[ServerAnswer]:
         thread = threading.Thread(target=serve)
         thread.start()
         port = listener.getsockname()[1]
-        yield ServerAnswer(RunningServer(f"http://127.0.0.1:{port}/v1", "t", ""), DEFAULTS, as_json=False)
+        yield ServerAnswer(RunningServer(f"http://127.0.0.1:{port}/v1", "t", ""), settings, as_json=False)
         thread.join()
 
 
@@ -98,3 +98,14 @@ def test_waiting_for_another_answer_is_reported_once(capsys: pytest.CaptureFixtu
     with sending(HEAD + progress + b": keep-alive\n\n" + TEXT + b"data: [DONE]\n\n") as answer:
         answer.print(AnswerRequest(()))
     assert capsys.readouterr().err == "", "a long prompt is no wait"
+
+
+def test_a_flag_that_the_model_of_the_server_ignores_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
+    support = {"switchable": False, "effort": False, "effort_on": False}
+    report = {"choices": [], "tandem": {"answer": {}, "summary": "1 token", "thinking_support": support}}
+    data = HEAD + TEXT + f"data: {json.dumps(report)}\n\ndata: [DONE]\n\n".encode()
+    with sending(data, settings=DEFAULTS.over({"answer.thinking": "on"})) as answer:
+        answer.print(AnswerRequest(()))
+    assert capsys.readouterr().err == (
+        "1 token\nThis model cannot turn reasoning on or off: --thinking changes nothing.\n"
+    )
