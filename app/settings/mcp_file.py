@@ -88,8 +88,11 @@ class McpServer:
     def without_secrets(self, text: str, *, is_result: bool = False) -> str:
         """Replace the values of `env` and `headers` in a text; a result may have values with harmless names."""
         values = [value for name, value in self.env.items() if not is_result or _SECRET_NAME.search(name)]
-        # A server shows a key without "Bearer" before it, and the log has one line of it at a time.
-        for value in (*"\n".join(values).splitlines(), *(one.rpartition(" ")[2] for one in self.headers.values())):
+        # The log has one line of a value at a time, and a server shows a key without "Bearer" before it.
+        secrets = {line for value in values for line in value.splitlines()}
+        secrets |= {part for value in self.headers.values() for part in (value, value.rpartition(" ")[2])}
+        # A value may begin with a shorter value, whose replacement would leave the rest of it.
+        for value in sorted(secrets, key=len, reverse=True):
             text = text.replace(value, "***") if len(value) >= _SHORTEST_SECRET else text
         return text
 

@@ -168,12 +168,13 @@ def test_a_misspelled_key_gets_a_suggestion(tmp_path: Path, key: str) -> None:
 
 
 def test_secrets_are_replaced_in_texts() -> None:
-    env = {"API_KEY": "key-one\nline-two", "PLACE": "/srv/notes", "PORT": "80"}
-    server = McpServer("a", env=env, headers={"Authorization": "Bearer token-3"})
-    text = "key-one, line-two, /srv/notes, 80, token-3"
+    env = {"API_KEY": "key-one\nline-two", "LONG_KEY": "key-one-and-more", "PLACE": "/srv/notes", "PORT": "80"}
+    headers = {"Authorization": "Bearer token-3", "Cookie": "id=four-five; theme=light"}
+    server = McpServer("a", env=env, headers=headers)
+    text = "key-one, line-two, key-one-and-more, /srv/notes, 80, token-3, id=four-five; theme=light"
 
-    assert server.without_secrets(text) == "***, ***, ***, 80, ***"
-    assert server.without_secrets(text, is_result=True) == "***, ***, /srv/notes, 80, ***"
+    assert server.without_secrets(text) == "***, ***, ***, ***, 80, ***, ***"
+    assert server.without_secrets(text, is_result=True) == "***, ***, ***, /srv/notes, 80, ***, ***"
 
 
 def test_chosen_servers() -> None:
