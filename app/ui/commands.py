@@ -10,7 +10,7 @@ from app.core.errors import UsageError
 from app.ui.actions import ACTIONS, Action, find
 
 # A path such as /usr/bin has a second slash, and is no command.
-# # Possessive quantifiers: a paste may have a thousand spaces.
+# Possessive quantifiers: a paste may have a thousand spaces.
 _COMMAND_LINE = re.compile(r"/(?P<name>[A-Za-z][\w-]*+)(?:[ \t]++(?P<argument>[^\n]*+))?\s*+")
 _MULTILINE_COMMAND = re.compile(r"/(?P<name>[A-Za-z][\w-]*+)(?=\s)(?P<argument>.*)", re.DOTALL)
 _VIM_LINE = re.compile(r":(?P<name>[a-z]+)!?(?:[ \t]+(?P<argument>\S*))?\s*")

@@ -38,7 +38,7 @@ class Terminal:
         # The shell writes its process id before it executes the program.
         program = shlex.quote(f'echo $$ > "$0"; exec "$@" {into}')
         # Readline, which a test runner loads, sets COLUMNS and LINES, which would override the size of the window.
-        # # Ctrl+c is for the program; without the trap, some shells would end before writing its exit code.
+        # Ctrl+c is for the program; without the trap, some shells would end before writing its exit code.
         run = f'unset COLUMNS LINES; trap : INT; status=$0; sh -c {program} "$@"; echo $? > "$status"; sleep {_STAYS_S}'
         words = [str(self._status), str(self._process), sys.executable, "-m", "app", *flags]
         # Separate arguments: tmux would run a single argument with the login shell of the user.

@@ -73,7 +73,7 @@ class TestSteps:
         assert bench.last.stats.mean_accepted_length == 4.0
         assert bench.last.stats.accepted_by_position == (2, 2, 2)
         # The draft model does not evaluate the verify batch. First step: the token from the prompt, then two of three
-        # # drafted tokens. Second: the last drafted token with the target's own, then two of three again.
+        # drafted tokens. Second: the last drafted token with the target's own, then two of three again.
         assert bench.draft is not None
         assert [len(batch) for batch in bench.draft.batches] == [4, 1, 1, 1, 2, 1, 1]
         # Two steps of three draft batches and one verify batch, a microsecond each in the fakes.

@@ -117,7 +117,7 @@ def test_a_pair_name_is_not_reused_for_other_models(home: Path, hub: LoopbackHub
     for path in (one, other):
         tiny(home / "mine", Path(path).name)
     tandem("pairs", "add", "own", one)
-    tandem("pairs", "add", "own", one)  # # an equal repetition changes nothing
+    tandem("pairs", "add", "own", one)  # an equal repetition changes nothing
 
     assert '"own" is the name of another pair.' in tandem("pairs", "add", "own", other, code=2).err
     assert registry().read().pairs["own"].target.path == Path(one)
@@ -165,7 +165,7 @@ def test_unused_downloads_are_reported_and_removed(pair: LoopbackHub, home: Path
     coming.parent.mkdir(parents=True)
     coming.touch()
     with locked_content(coming.with_name("abc")):
-        tandem("pairs", "remove", "--unused", "--yes", code=1)  # # it may belong to the next pair
+        tandem("pairs", "remove", "--unused", "--yes", code=1)  # it may belong to the next pair
     tandem("pairs", "remove", "--unused", code=2)
     assert old.exists(), "no one could be asked"
     tandem("pairs", "remove", "--unused", "--yes")
