@@ -196,7 +196,7 @@ def _read_guidance(schema_file: Path | None, grammar_file: Path | None) -> Guida
                 f"{schema_file} is no JSON schema: it must be an object.", 'The smallest is {"type": "object"}.'
             )
         return Guidance(schema=schema)
-    return Guidance(read_user_text(grammar_file, str(grammar_file)) if grammar_file is not None else "")
+    return Guidance(read_user_text(grammar_file, str(grammar_file)) if grammar_file is not None else None)
 
 
 def with_pictures(request: AnswerRequest, pictures: Sequence[PictureData]) -> AnswerRequest:

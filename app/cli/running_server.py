@@ -153,7 +153,7 @@ class ServerAnswer:
         messages = [{"role": each.role.value, "content": _content(each.content, pictures)} for each in request.messages]
         if request.prefill is not None:
             messages.append({"role": "assistant", "content": request.prefill.text})
-        guidance = {"grammar": request.guidance.grammar or None, "json_schema": request.guidance.schema}
+        guidance = {"grammar": request.guidance.grammar, "json_schema": request.guidance.schema}
         shown = dict.fromkeys(("stream", "return_progress", "timings_per_token", "tandem"), True)
         settings = document({name: self._settings[name] for name in _OF_ANSWERS})
         return {"messages": messages, "settings": settings, **guidance, **shown}

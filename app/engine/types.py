@@ -168,19 +168,19 @@ class Guidance:
     """Restrictions on the target's text.
 
     Attributes:
-        grammar: Grammar in llama.cpp's GBNF, or "".
+        grammar: Grammar in llama.cpp's GBNF, if any.
         schema: JSON schema of an answer without tool calls, instead of a grammar.
         strict: Whether an unsupported keyword of the schema is an error; otherwise it is ignored.
-        calls: Grammar of an answer that may call tools, in llguidance's syntax, including the schema, or "".
+        calls: Grammar of an answer that may call tools, in llguidance's syntax, including the schema, if any.
         lax: Whether the answer continues without that grammar if it becomes too complex.
         logit_bias: Added to the logits of tokens, given by their ids or as text.
         ignores_end: Whether tokens that end an answer are forbidden; a grammar may allow nothing else.
     """
 
-    grammar: str = ""
+    grammar: str | None = None
     schema: Mapping[str, Any] | None = None
     strict: bool = False
-    calls: str = ""
+    calls: str | None = None
     lax: bool = False
     logit_bias: tuple[tuple[int | str, float], ...] = ()
     ignores_end: bool = False

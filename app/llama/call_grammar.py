@@ -58,7 +58,7 @@ def call_guidance(
     vocabulary = Vocabulary.of(model)
     known = (vocabulary.controls, vocabulary.ends)
     has_answer = guidance.schema is not None and not must_call
-    answer = schema_rule(guidance.schema, strict=guidance.strict) if has_answer else ""
+    answer = schema_rule(guidance.schema, strict=guidance.strict) if has_answer else None
     try:
         calls = call_grammar(form, json.dumps(tools), *known, must_call=must_call, one_call=one_call, answer=answer)
     except RecursionError:
@@ -75,13 +75,12 @@ def call_grammar(
     *,
     must_call: bool = False,
     one_call: bool = False,
-    answer: str = "",
-) -> str:
-    """Return a grammar of calls, or an empty text if optional calls begin without a mark.
+    answer: str | None = None,
+) -> str | None:
+    """Return a grammar of calls, unless optional calls begin without a mark.
 
     `controls` are the tokens that no text contains, each after its name, and `ends` those that end an answer. `answer`
-    is the right side of a rule for an answer without calls; an empty text allows any text, after which calls may
-    follow.
+    is the right side of a rule for an answer without calls; None allows any text, after which calls may follow.
     """
     # Cached: an agent sends the same tools each time.
     builder = _Builder(form, dict(controls), ends, must_call=must_call)
@@ -96,7 +95,7 @@ class _Builder(LarkRules):
         if any("$HEADER" in one for one in form.also):
             self._header = self._rule(" | ".join(filter(None, ("HEADER", self._control_token()))))
 
-    def grammar(self, tools: Sequence[Mapping[str, Any]], *, one_call: bool, answer: str) -> str:
+    def grammar(self, tools: Sequence[Mapping[str, Any]], *, one_call: bool, answer: str | None) -> str | None:
         """Return the rules; see `call_grammar`."""
         form = self._form
         prefix, *rest = PLACEHOLDER_PATTERN.split(form.begin.lstrip())
@@ -120,7 +119,7 @@ class _Builder(LarkRules):
             at = next((n for n, one in enumerate(lead) if one[0] == "<" or _MARK_PATTERN.search(one)), None)
             bare = self._bare_calls(names, arguments)
             if at is None and not bare:
-                return ""
+                return None
             marks = [lead[at:]] if at is not None else []
             # Control tokens in the text, such as reasoning marks, are free.
             others = self._control_token(besides=marks[0][0] if marks else "")

@@ -70,7 +70,7 @@ def corrected(need: ModelMemory, log: str) -> ModelMemory:
 
 
 def log_of_load(path: Path, model: ModelParams, context: ContextParams) -> str:
-    """Return llama.cpp's log of a load without memory, in the child of `measure`; "" if it refuses the file."""
+    """Return llama.cpp's log of a load without memory, if it loads the file, in the child of `measure`."""
     with library.captured_log() as log:
         return log() if load_nothing(path, model, context) else ""
 

@@ -135,7 +135,7 @@ def _rule(schema: Mapping[str, Any], *, strict: bool) -> str:
     return f"%json {json.dumps({**schema, 'x-guidance': options})}"
 
 
-def _refusal(schema: Mapping[str, Any], *, strict: bool) -> str:
+def _refusal(schema: Mapping[str, Any], *, strict: bool) -> str | None:
     return refusal(f"start: {_rule(schema, strict=strict)}")
 
 

@@ -49,11 +49,11 @@ class LarkRules:
     def _joined(self, *first: str) -> str:
         return "\n".join((*first, *self._rules)) + _LARK_TERMINALS
 
-    def _control_token(self, besides: str = "") -> str:
-        """Return the symbol of any control token that does not end the answer, or an empty text."""
+    def _control_token(self, besides: str = "") -> str | None:
+        """Return a symbol for all control tokens that do not end the answer, if there are any."""
         tokens = sorted(token for token in {*self._controls.values()} - self._ends if besides != f"<[{token}]>")
         runs = [[token for _, token in run] for _, run in groupby(enumerate(tokens), lambda one: one[1] - one[0])]
-        return f"<[{','.join(f'{run[0]}-{run[-1]}' for run in runs)}]>" if runs else ""
+        return f"<[{','.join(f'{run[0]}-{run[-1]}' for run in runs)}]>" if runs else None
 
     def _rule(self, *symbols: str, options: str = "") -> str:
         name = f"rule-{len(self._rules)}"

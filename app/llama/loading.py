@@ -115,7 +115,7 @@ def label(params: ModelParams) -> str:
 
 
 def kinds_of(params: ModelParams) -> tuple[str, ...]:
-    """Return descriptions of the devices, such as "NVIDIA GeForce RTX 4090"; "" for a missing device."""
+    """Return descriptions of the devices, such as "NVIDIA GeForce RTX 4090"; a missing device has none."""
     known = {name.lower(): handle for name, handle in graphics().items()}
     names = [name.lower() for name in params.devices or graphics(software=False)]
     return tuple(description(known[name]) if name in known else "" for name in names)

@@ -119,23 +119,23 @@ class Matcher:
         return True
 
 
-def refusal(lark: str) -> str:
-    """Return why llguidance refuses a grammar for any vocabulary, or an empty text."""
+def refusal(lark: str) -> str | None:
+    """Return why llguidance refuses a grammar for any vocabulary, if it does."""
     matcher = _new_matcher(_byte_tokenizer(), lark)
     if matcher.is_error():
         return _reason(matcher)
     # The grammar of a circular schema allows no text.
     matcher.compute_bitmask()
-    return "no value is valid" if matcher.is_error() else ""
+    return "no value is valid" if matcher.is_error() else None
 
 
-def lark_fault(lark: str) -> str:
-    """Return why a client's grammar would crash llguidance, which reads it recursively, or an empty text."""
+def lark_fault(lark: str) -> str | None:
+    """Return why a client's grammar would crash llguidance, which reads it recursively, if it would."""
     structure = _LARK_LITERALS.sub("", lark)
     if (found := _LARK_EXTENSIONS.search(structure)) is not None:
         return f"{found[0]} is no part of Lark"
     levels = sum(map(structure.count, ":(["))
-    return f"it has {levels:,} rules and groups; {_MAX_LARK_LEVELS} are possible" if levels > _MAX_LARK_LEVELS else ""
+    return f"it has {levels:,} rules and groups; {_MAX_LARK_LEVELS} are possible" if levels > _MAX_LARK_LEVELS else None
 
 
 def takes(lark: str, text: str) -> bool:

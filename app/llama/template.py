@@ -65,8 +65,8 @@ class ChatTemplate:
 
     Args:
         source: Jinja source from the model file; None for ChatML.
-        bos: Text of the token that begins a sequence, or "".
-        eos: Text of the token that ends a sequence, or "".
+        bos: Text of the token that begins a sequence.
+        eos: Text of the token that ends a sequence.
 
     Attributes:
         is_chatml: Whether it is the built-in template, for models whose file has none.

@@ -23,15 +23,15 @@ _UNESCAPED_SIGNS = re.compile(r"(\\.)|([/\n])", re.DOTALL)
 _RUST_ESCAPES = {r"\A": "^", r"\Z": "$", r"\z": "$", r"\0": r"\x00"}
 
 
-def text_terminal(schema: Mapping[str, Any], end: str = "", begin: str = "") -> str:
-    """Return the right side of a Lark terminal for a text by its schema and the texts around it; "" for any text."""
+def text_terminal(schema: Mapping[str, Any], end: str = "", begin: str = "") -> str | None:
+    """Return the right side of a Lark terminal for a text by its schema and the texts around it; None for any text."""
     found = []
     if isinstance(pattern := schema.get("pattern"), str):
         found += [f"(?:{_whole_text(one)})" for one in rust_patterns(pattern)]
     low, high = (n if isinstance(n := schema.get(name), int) else None for name in ("minLength", "maxLength"))
     if low or (high is not None and high < LARGEST_BOUND):
         found.append(f"(?s:.{{{low or 0},{'' if high is None else high}}})")
-    return " & ".join(f"/{begin}{_UNESCAPED_SIGNS.sub(_escaped_sign, one)}{end}/" for one in found)
+    return " & ".join(f"/{begin}{_UNESCAPED_SIGNS.sub(_escaped_sign, one)}{end}/" for one in found) or None
 
 
 def rust_patterns(pattern: str) -> tuple[str, ...]:

@@ -137,16 +137,16 @@ def enough_for(pair: PairInfo, n_tokens: int) -> int:
     return min(limit, -(-with_answer // _CTX_MULTIPLE) * _CTX_MULTIPLE) if n_tokens < limit else 0
 
 
-def context_remark(pair: PairInfo, n_ctx: int) -> str:
-    """Return a note about a context of `n_ctx` tokens that is too long, or ""."""
+def context_remark(pair: PairInfo, n_ctx: int) -> str | None:
+    """Return a note about a context of `n_ctx` tokens if it is too long."""
     limit = context_limit(pair)
-    return f"At most {limit.n_ctx:,} tokens: {limit.reason}." if round_up(n_ctx) > limit.n_ctx else ""
+    return f"At most {limit.n_ctx:,} tokens: {limit.reason}." if round_up(n_ctx) > limit.n_ctx else None
 
 
-def rounding(n_ctx: int) -> str:
-    """Return a note about a context that is rounded up, or ""."""
+def rounding(n_ctx: int) -> str | None:
+    """Return a note about a context if it is rounded up."""
     if n_ctx == round_up(n_ctx):
-        return ""
+        return None
     return f"Context rounded up from {n_ctx:,} to {round_up(n_ctx):,} tokens (a multiple of {CELLS})."
 
 

@@ -39,8 +39,8 @@ class Watcher:
     def found(self, n_bytes: int) -> None:
         """Count bytes that were already here; negative if they turn out to be wrong."""
 
-    def waiting(self, reason: str, seconds: float) -> None:
-        """Show why no bytes arrive and for how long; an empty reason means that they arrive again."""
+    def waiting(self, reason: str | None, seconds: float) -> None:
+        """Show why no bytes arrive and for how long; no reason means that they arrive again."""
 
 
 class HeaderWatcher(Watcher):
@@ -59,7 +59,7 @@ class HeaderWatcher(Watcher):
         self._n_bytes += n_bytes
         self._on_status(f"Looking at {self._name}: {self._n_bytes / 1e6:.1f} MB of its header")
 
-    def waiting(self, reason: str, seconds: float) -> None:
+    def waiting(self, reason: str | None, seconds: float) -> None:
         if reason:
             again = f", again in {seconds:.0f} s" if seconds else ""
             self._on_status(f"{reason.rstrip('.')}{again}: {self._name}")
@@ -71,14 +71,14 @@ class FileProgress:
 
     Attributes:
         role: "target", "draft", or "vision" for a projector.
-        waiting: Why nothing happens at the moment, or "".
+        waiting: Why nothing happens at the moment, if so.
         n_received: Bytes on disk that this run received.
     """
 
     role: str
     done: int
     total: int
-    waiting: str = ""
+    waiting: str | None = None
     wait_s: float = 0.0
     n_received: int = 0
 
@@ -124,12 +124,12 @@ class DownloadWatcher(Watcher):
     def received(self, n_bytes: int) -> None:
         if n_bytes:
             done, n_received = self.now.done + n_bytes, self.now.n_received + n_bytes
-            self.now = replace(self.now, done=done, n_received=n_received, waiting="", wait_s=0.0)
+            self.now = replace(self.now, done=done, n_received=n_received, waiting=None, wait_s=0.0)
 
     def found(self, n_bytes: int) -> None:
         self.now = replace(self.now, done=self.now.done + n_bytes)
 
-    def waiting(self, reason: str, seconds: float) -> None:
+    def waiting(self, reason: str | None, seconds: float) -> None:
         self.now = replace(self.now, waiting=reason, wait_s=seconds)
 
 

@@ -66,7 +66,7 @@ class SetupProgress:
 
     def ended(self, stage: Stage) -> SetupProgress:
         """Return the last progress of a setup that ended early."""
-        files = tuple(replace(file, waiting="", wait_s=0.0) for file in self.transfer.files)
+        files = tuple(replace(file, waiting=None, wait_s=0.0) for file in self.transfer.files)
         return replace(self, stage=stage, header_progress="", transfer=DownloadProgress(files, 0.0, None))
 
 

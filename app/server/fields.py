@@ -263,7 +263,7 @@ def _guidance(given: Fields, path: str) -> Guidance:
     if schema is not None and not isinstance(schema, dict):
         refuse(owner.at(name), schema, "a JSON schema that is an object or true")
     strict = owner.flag("strict") if kind != "text" else False
-    grammar = given.text("grammar")
+    grammar = given.text("grammar") or None
     if grammar and schema is not None:
         raise RequestError("Send grammar or a JSON schema, not both.", param="grammar")
     return Guidance(

@@ -153,7 +153,7 @@ class Finished:
         text: The whole answer without reasoning, including a continued beginning.
         repeats: Consecutive occurrences of the last block, if they ended the answer; else 0.
         at_limit: Whether the context was full at its largest size.
-        lost: Why the drafter failed, as a sentence, or "".
+        lost: Why the drafter failed, as a sentence, if it did.
         stop: The stop string that ended it, or "".
         calls: The tool calls at its end, without ids, if the request separates them.
     """
@@ -167,7 +167,7 @@ class Finished:
     drafting: DraftingStatus | None = None
     repeats: int = 0
     at_limit: bool = False
-    lost: str = ""
+    lost: str | None = None
     stop: str = ""
     calls: tuple[ToolCall, ...] = ()
 

@@ -111,7 +111,7 @@ def _generate(
     marks = prompt.tool_marks
     piece = pair.model.piece
     collector = _Collector(lambda token: marks.get(token) or piece(token), stream, request, generator.clock)
-    gain, lost = pair.memory.gain if pair.memory is not None else None, ""
+    gain, lost = pair.memory.gain if pair.memory is not None else None, None
 
     def prepare_caches() -> None:
         if request.conversation is not None:

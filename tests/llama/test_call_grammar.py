@@ -52,7 +52,7 @@ def written(form: CallFormat, *calls: tuple[str, dict[str, Any]]) -> str:
 
 def takes(form: CallFormat, text: str, tools: list[Any] | None = None, **more: Any) -> bool:
     """Return whether an answer that ends with a text is allowed."""
-    lark = call_grammar(form, json.dumps(tools or TOOLS), **more)
+    lark = call_grammar(form, json.dumps(tools or TOOLS), **more) or ""
     native = matcher._new_matcher(matcher._byte_tokenizer(), lark)
     assert not native.is_error(), native.get_error()
     data = list(text.encode())

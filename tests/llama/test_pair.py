@@ -231,7 +231,7 @@ def test_a_draft_replaces_tokens_that_only_the_target_knows(tiny: Callable[..., 
     pair.close()
 
     assert isinstance(last, Finished)
-    assert last.lost == ""
+    assert last.lost is None
     assert last.stats.draft_n_model > 0
 
 

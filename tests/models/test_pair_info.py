@@ -55,11 +55,11 @@ def test_a_context_that_would_do_has_room_for_an_answer(n_tokens: int, n_ctx: in
 @pytest.mark.parametrize(
     ("pair", "n_ctx", "said"),
     [
-        (PAIR, 8192, ""),
+        (PAIR, 8192, None),
         (PAIR, 8193, f"At most 8,192 tokens: {TRAINED}."),
-        (replace(PAIR, n_ctx_room=6144), 6144, ""),
+        (replace(PAIR, n_ctx_room=6144), 6144, None),
         (replace(PAIR, n_ctx_room=6144), 6400, f"At most 6,144 tokens: {MEMORY}."),
     ],
 )
-def test_a_context_beyond_the_limit_is_remarked(pair: PairInfo, n_ctx: int, said: str) -> None:
+def test_a_context_beyond_the_limit_is_remarked(pair: PairInfo, n_ctx: int, said: str | None) -> None:
     assert context_remark(pair, n_ctx) == said

@@ -234,7 +234,7 @@ class TestFailedComputation:
         here.worker.answer(drafted)
         *before, second = here.until(Finished, Failed)
 
-        assert (finished(first).lost, finished(second).lost) == ("It failed.", "")
+        assert (finished(first).lost, finished(second).lost) == ("It failed.", None)
         assert finished(first).text == finished(second).text
         assert not any(isinstance(event, Loaded | PairChanged | Notice) for event in before)
         assert (pair.closed, pair.info.draft) == (False, None)

@@ -67,7 +67,7 @@ def named_by() -> str | None:
 
 
 def check_named() -> str:
-    """Return the end of a hint that names these variables, or ""."""
+    """Return the end of a hint that names these variables."""
     named = named_by()
     return f" Also check {named}." if named else ""
 

@@ -91,7 +91,7 @@ class Download:
         while True:
             with cache.locked_content(cache.blob_path(self.file)) as is_locked:
                 if is_locked:
-                    self.watcher.waiting("", 0)
+                    self.watcher.waiting(None, 0)
                     yield
                     return
             self.watcher.waiting("Another program is downloading this file", _BUSY_S)
@@ -154,5 +154,5 @@ class Download:
                 told = monotonic()
                 self.watcher.waiting(f"{done / length:.0%} verified", 0)
             self.watcher.check_cancelled()
-        self.watcher.waiting("", 0)
+        self.watcher.waiting(None, 0)
         return digest

@@ -96,7 +96,7 @@ class Retries:
             self._watcher.waiting(error.message, seconds)
             self._watcher.pause(min(_TICK_S, seconds))
             seconds -= _TICK_S
-        self._watcher.waiting("", 0)
+        self._watcher.waiting(None, 0)
 
 
 def interruptible_lookup(ask: Callable[[], T], watcher: Watcher, seconds: float) -> T:

@@ -91,7 +91,7 @@ def line_text(name: str, setup: SetupProgress, width: int) -> Content:
         parts = [Content(f"{name} is ready; {pairs} opens it")]
     else:
         files = setup.transfer.files
-        waiting = next((file.waiting for file in files if file.waiting), "")
+        waiting = next((file.waiting for file in files if file.waiting), None)
         details = [waiting] if waiting else _pace(setup) if files else [setup.header_progress or setup.stage.value]
         shares = [Content.styled(f"{file.role} {percent(_share(file)):>3}", _style(file)) for file in files]
         parts = [Content(name), *shares, *(Content(printable(detail)) for detail in details)]

@@ -118,7 +118,8 @@ class SettingEdits:
         if self._live.resolved()[setting.name] != value:
             return f"Saved, but {self._in_force(setting)} counts here."
         if setting.name == "model.ctx" and isinstance(value, int):
-            return printable(context_remark(self._pair, value) if self._pair is not None else "") or rounding(value)
+            remark = context_remark(self._pair, value) if self._pair is not None else None
+            return printable(remark or rounding(value) or "")
         return ""
 
     def can_reset(self, setting: Setting) -> bool:

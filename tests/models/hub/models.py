@@ -74,7 +74,7 @@ class Watched(Patient):
     def found(self, n_bytes: int) -> None:
         self.here += n_bytes
 
-    def waiting(self, reason: str, seconds: float) -> None:
+    def waiting(self, reason: str | None, seconds: float) -> None:
         if reason:
             self.waits.append((reason, seconds))
 
