@@ -145,16 +145,18 @@ class ChatTemplate:
     def _forms(self, messages: Sequence[Message], tools: _Tools) -> Iterator[tuple[list[Message], _Tools]]:
         """Yield a conversation and its tools in the forms to try, those that change the least first."""
         has_calls = any(message.tool_calls or message.tool_call_id for message in messages)
-        forms = [(messages, tools)] if self.shows_tools or not tools else []
+
+        def orders(form: Sequence[Message], offered: _Tools) -> Iterator[tuple[list[Message], _Tools]]:
+            return ((turns, offered) for turns in rearranged(form, has_system=self._has_system))
+
+        if self.shows_tools or not tools:
+            yield from orders(messages, tools)
         if has_calls and self.shows_tools:
             # Some templates show tools and results, but leave the calls to the text of an answer.
-            forms.append((with_calls_as_text(messages, self.call_format), tools))
+            yield from orders(with_calls_as_text(messages, self.call_format), tools)
         if has_calls or tools:
             # Some templates know no calls, or fail with schemas that they do not know.
-            forms.append((with_tools_as_text(messages, tools), ()))
-        for form, offered in forms:
-            for turns in rearranged(form, has_system=self._has_system):
-                yield turns, offered
+            yield from orders(with_tools_as_text(messages, tools), ())
 
     def _shows_all(self, messages: Sequence[Message], thinking: Thinking, tools: _Tools) -> bool:
         """Return whether a prompt has all calls of tools, their results, and the system messages beside them.

@@ -169,6 +169,19 @@ def test_no_result_of_a_tool_is_lost(source: str, text: str) -> None:
     assert text in render(source, asked)
 
 
+def test_calls_become_text_only_for_a_template_that_omits_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("with_calls_as_text", "with_tools_as_text"):
+        monkeypatch.setattr(f"app.llama.template.{name}", lambda *_: pytest.fail("Long calls take long to convert."))
+    source = (
+        "{{ tools|tojson }}{% for m in messages %}{{ m.content }}{{ m.tool_calls|tojson if m.tool_calls }}{% endfor %}"
+    )
+    messages = [
+        Message(Role.ASSISTANT, "", "", (ToolCall("f", "{}", "c0"),)),
+        Message(Role.TOOL, "8", tool_call_id="c0"),
+    ]
+    assert "8" in ChatTemplate(source).render(messages, tools=[{"type": "function", "function": {"name": "f"}}])
+
+
 def test_a_template_that_omits_and_refuses_reports_the_refusal() -> None:
     strict = WITHOUT_SYSTEM + "{% if messages|length > 3 %}{{ raise_exception('Too long.') }}{% endif %}"
     with pytest.raises(TemplateError, match=r"refuses this conversation: Too long\."):
