@@ -9,6 +9,7 @@ import textwrap
 import time
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -108,9 +109,7 @@ class LiveView:
 
     def say(self, text: str) -> None:
         """Print a line above the view."""
-        self._erase()
-        sys.stderr.write(f"{printable(text)}\n")
-        sys.stderr.flush()
+        _write(f"{self._erase()}{printable(text)}\n")
 
     def receive(self, event: Event) -> None:
         """Write what happened to the models; the view has a line for the last error, and a log has none."""
@@ -177,12 +176,17 @@ class LiveView:
         wrapped = [textwrap.wrap(printable(line), width - 1, subsequent_indent=_INDENT_SPACES) for line in self.lines()]
         lines = [line for part in wrapped for line in part][: height - 1]
         if self._is_live and lines != self._drawn:
-            self._erase()
-            sys.stderr.write("".join(f"{line}\n" for line in lines))
-            sys.stderr.flush()
+            _write(self._erase() + "".join(f"{line}\n" for line in lines))
             self._drawn = lines
 
-    def _erase(self) -> None:
-        if self._drawn:
-            sys.stderr.write(f"\x1b[{len(self._drawn)}A\r\x1b[J")
-            self._drawn = []
+    def _erase(self) -> str:
+        """Return the codes that erase the view."""
+        n_drawn, self._drawn = len(self._drawn), []
+        return f"\x1b[{n_drawn}A\r\x1b[J" if n_drawn else ""
+
+
+def _write(text: str) -> None:
+    # The server outlives the reader of its log, and its terminal.
+    with suppress(OSError):
+        sys.stderr.write(text)
+        sys.stderr.flush()

@@ -1,6 +1,7 @@
 """`tandem serve` as a command: its address, its view, and `tandem run` beside it."""
 
 import asyncio
+import io
 import json
 import os
 import signal
@@ -135,6 +136,16 @@ def test_events_of_the_models_are_logged(capsys: pytest.CaptureFixture[str]) -> 
         "The engine process crashed: no memory. Use a shorter context (--ctx).",
         "The models had to be loaded again.",
     ]
+
+
+def test_the_server_outlives_the_reader_of_its_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    with os.fdopen(write_end, "wb", 0) as pipe:
+        monkeypatch.setattr(sys, "stderr", io.TextIOWrapper(pipe, write_through=True))
+        view = LiveView(Metrics(), "http://127.0.0.1:1/v1")
+        view.receive(Failed(1, AppError("The engine process crashed.")))
+        view.on_end("POST", "/v1/chat/completions", 400)
 
 
 def test_small_writes_do_not_wait_for_the_client() -> None:
