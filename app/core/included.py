@@ -181,10 +181,8 @@ def document_content(file: Path, name: str, pages: range | None) -> str | dict[i
 
 def located(path: Path) -> tuple[Path, range | None]:
     """Return the file that a path names, and the pages of a PDF after a colon."""
-    if is_file(path):
-        return path, None
     name, pages = split_pages(path.name)
-    return path.with_name(name), pages
+    return (path, None) if pages is None or is_file(path) else (path.with_name(name), pages)
 
 
 def read_included(

@@ -148,6 +148,8 @@ def test_a_file_that_cannot_be_included_is_an_error(tree: Path) -> None:
         ("@north sum", "north is a folder."),
         *([("@nopipe, sum", "nopipe is a device or a pipe, not a file.")] if hasattr(os, "mkfifo") else []),
         ("@north/", "north/ is a folder."),
+        ("@/ or @.", "/ is a folder."),
+        ("look in @./", "./ is a folder."),
         ('@"binary"', "binary is not text."),
     ]:
         with pytest.raises(AppError, match=sentence.replace(".", r"\.")):
