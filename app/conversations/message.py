@@ -149,7 +149,7 @@ class Compaction:
 
     Attributes:
         n_kept: Messages before the prompt that the model still reads.
-        summary: Summary of the earlier messages; "" leaves them out.
+        summary: Summary of the earlier messages; an empty summary leaves them out.
     """
 
     n_kept: int

@@ -145,7 +145,7 @@ class Store:
             db.execute(f"UPDATE conversations SET title = ? WHERE id = ? AND NOT named AND title IN ({marks})", changed)
 
     def title(self, conversation: int) -> str:
-        """Return the title of a conversation, or an empty text."""
+        """Return the title of a conversation."""
         rows = self._rows("SELECT title FROM conversations WHERE id = ?", (conversation,))
         return str(rows[0][0]) if rows else ""
 
@@ -197,19 +197,19 @@ class Store:
                 insert(db, "unsent", writer="", text=storable(text), updated=self._now())
 
     def take_pending_input(self) -> str:
-        """Return the last unsent prompt of an earlier run, or an empty text.
+        """Return the last unsent prompt of an earlier run.
 
         If another Tandem is running, its input may still hold the prompt.
         """
         rows = self._rows("SELECT text FROM unsent ORDER BY updated DESC LIMIT 1") if self._was_unused else ()
         return str(rows[0][0]) if rows else ""
 
-    def unsent_title(self) -> str:
-        """Return the title of the last conversation if it has an unsent prompt, or an empty text."""
+    def unsent_title(self) -> str | None:
+        """Return the title of the last conversation, if it has an unsent prompt."""
         rows = self._rows(
             "SELECT title, draft FROM conversations WHERE deleted IS NULL ORDER BY updated DESC, id DESC LIMIT 1"
         )
-        return str(rows[0][0]) if rows and rows[0][1].strip() else ""
+        return str(rows[0][0]) if rows and rows[0][1].strip() else None
 
     def prompts(self, limit: int) -> tuple[str, ...]:
         """Return the prompts of all conversations, newest first."""

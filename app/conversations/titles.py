@@ -30,7 +30,7 @@ def title_of(prompt: str) -> str:
 
 
 def make_title(text: str, columns: int = MAX_COLUMNS) -> str:
-    """Return the first line of prose without Markdown, or of code, cut to the columns; "" if there is no text."""
+    """Return the first line of prose without Markdown, or of code, cut to the columns."""
     lines = printable(text[:_LONGEST_PROMPT]).splitlines()
     prose: list[str] = []
     code: list[str] = []

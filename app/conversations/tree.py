@@ -67,10 +67,10 @@ class Node:
         return Ending() if self.state is State.WRITING else Ending.read(self.stats)
 
     @property
-    def model(self) -> str:
-        """Name of the target model that wrote an answer, or an empty text if unknown."""
+    def model(self) -> str | None:
+        """Name of the target model that wrote an answer, if known."""
         name = self.stats.get("target") if self.role is Role.ASSISTANT else None
-        return name[:_LONGEST_NAME] if isinstance(name, str) else ""
+        return name[:_LONGEST_NAME] if isinstance(name, str) and name else None
 
     @property
     def numbers(self) -> GenerationStats:
@@ -143,7 +143,7 @@ class Tree:
 
     @property
     def first_prompt(self) -> str:
-        """Return the first prompt of the active branch, which gives the title, or an empty text."""
+        """Return the first prompt of the active branch, which gives the title."""
         return next((node.text for node in self.path if node.role is Role.USER), "")
 
     def switched(self, node_id: int) -> Tree:

@@ -64,16 +64,15 @@ def read_tools(fields: Fields) -> list[dict[str, Any]]:
     return tools
 
 
-def _listed(fields: Fields) -> Iterator[tuple[str, str, Fields]]:
-    """Yield name for the model, namespace or an empty text, and tool.
+def _listed(fields: Fields) -> Iterator[tuple[str, str | None, Fields]]:
+    """Yield each tool with its name for the model and its namespace, if any.
 
     A tool of a namespace keeps its name; if that is taken, the namespace precedes it.
     """
     taken: set[str] = set()
     tools = fields.objects("tools")
-    groups = [("", [one for one in tools if one.text("type") != "namespace"])]
-    groups += [(one.text("name"), one.objects("tools")) for one in tools if one.text("type") == "namespace"]
-    for space, members in groups:
+    spaces = [(one.text("name"), one.objects("tools")) for one in tools if one.text("type") == "namespace"]
+    for space, members in ((None, [one for one in tools if one.text("type") != "namespace"]), *spaces):
         for one in members:
             name = one.text("name")
             shown = f"{space}__{name}" if space and name in taken else name

@@ -185,7 +185,7 @@ class Library:
         self.do(lambda store: store.name(conversation, title))
 
     def title(self, conversation: int | None) -> str:
-        """Return the title of a conversation, or an empty text."""
+        """Return the title of a conversation."""
         found = None if conversation is None else self.do(lambda store: store.title(conversation))
         return found or ""
 

@@ -59,7 +59,7 @@ class Action:
 
     @property
     def key(self) -> str:
-        """The displayed name of the currently bound key, or an empty text."""
+        """The displayed name of the currently bound key."""
         return self.key_display or (key_names.key(self.id, self.keys) if self.keys is not None else "")
 
     @property

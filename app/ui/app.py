@@ -273,8 +273,8 @@ class TandemApp(App[None], inherit_bindings=False):
         if not hints:
             self.notify(again)
             return
-        stops = screen.stop_work() if isinstance(screen, SubScreen) else ""
-        stops = stops or ("The answer" if self._chat.controller.stop_answer() else "")
+        stops = screen.stop_work() if isinstance(screen, SubScreen) else None
+        stops = stops or ("The answer" if self._chat.controller.stop_answer() else None)
         for hint in hints:
             hint.say(f"{stops} stops; {again}" if stops else again, confirms=True)
 

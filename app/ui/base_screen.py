@@ -106,6 +106,6 @@ class SubScreen(BaseScreen[_T]):
         """Return ids of bindings that are dimmed because they would do nothing."""
         return ()
 
-    def stop_work(self) -> str:
-        """Stop the work of this screen and return its name, or an empty text if nothing runs."""
-        return ""
+    def stop_work(self) -> str | None:
+        """Stop the work of this screen and return its name, if anything runs."""
+        return None

@@ -121,10 +121,10 @@ def _leads_back(active: ActiveBinding) -> bool:
     return (active.binding.id or "").endswith(".leave")
 
 
-def active_key(screen: Screen[Any], identity: str) -> str:
-    """Return the displayed key of an action, or an empty text while the key does something else."""
+def active_key(screen: Screen[Any], identity: str) -> str | None:
+    """Return the displayed key of an action; None while the key does something else."""
     active = (one for one in screen.active_bindings.values() if one.enabled and one.binding.id == identity)
-    return next((screen.app.get_key_display(one.binding) for one in active), "")
+    return next((screen.app.get_key_display(one.binding) for one in active), None)
 
 
 def in_order(

@@ -15,7 +15,7 @@ from app.models.pair_summary import SAME_FILE
 
 
 def draft_name(target: ModelInfo, draft: ModelInfo) -> str:
-    """Return the part of the draft's name that differs from its target's; empty if only the quantization does."""
+    """Return the part of the draft's name that differs from its target's."""
     return apart(target.name, draft.name)
 
 

@@ -102,14 +102,14 @@ def apply_appearance(app: App[Any], live: LiveSettings) -> list[str]:
     return problems
 
 
-def save_theme(theme: str, live: LiveSettings) -> str:
-    """Save the chosen theme in the settings; return why it was not saved, or ""."""
+def save_theme(theme: str, live: LiveSettings) -> str | None:
+    """Save the chosen theme in the settings; return why it was not saved, if so."""
     if live.resolved()["appearance.theme"] != theme:
         try:
             live.set("appearance.theme", theme)
         except SettingsError as error:
             return f"The theme is not saved: {error.message}"
-    return ""
+    return None
 
 
 # Colors of other themes

@@ -159,7 +159,7 @@ def test_reasoning_is_not_part_of_an_answer(tmp_path: Path, raw: dict[str, Any])
 
 
 def test_times_and_models_are_kept(tmp_path: Path) -> None:
-    for raw, model in ((CHATGPT, "gpt-x"), (CLAUDE, ""), (LLM, "q")):
+    for raw, model in ((CHATGPT, "gpt-x"), (CLAUDE, None), (LLM, "q")):
         (found,) = read(tmp_path, raw)
         assert (found.tree.path[-1].created, found.tree.path[-1].model) == (NOON, model)
 

@@ -197,7 +197,7 @@ def test_numbers_are_redrawn_twice_a_second(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize("change", [Readouts.begin, lambda readouts: readouts.do("stopping"), Readouts.unloaded])
 def test_a_new_activity_is_shown_at_once(change: Callable[[Readouts], None]) -> None:
-    told: list[str] = []
+    told: list[str | None] = []
     readouts = Readouts(clock=lambda: 1.0)
     readouts.measured(STATS, None, live=True)
     readouts.watch(lambda: told.append(readouts.doing))

@@ -141,7 +141,7 @@ class InputMode:
             view.messages.show_edited(mode.message, False)
         view.prompt.as_it_stands = False
         view.prompt.put(mode.typed)
-        view.hint.keep("")
+        view.hint.keep(None)
         view.screen.refresh_bindings()
 
     async def send(self, text: str) -> None:

@@ -117,7 +117,7 @@ class MessageReader:
         if self._timer is not None:
             self._timer.stop()
         if self._view.session.forget_count():
-            self._view.hint.about("")
+            self._view.hint.about(None)
         self._timer = self._view.set_timer(COUNT_AFTER_S, self._count_in_background)
 
     def _count_in_background(self) -> None:

@@ -53,7 +53,7 @@ class Renderer:
         self._queue = queue
         self._named: tuple[int | None, bool] = (None, False)
         """The answered conversation that the status line names, and whether it asks about a tool."""
-        self._noted: tuple[AnswerMessage | None, str] = (None, "")
+        self._noted: tuple[AnswerMessage | None, str | None] = (None, None)
         self._session.library.as_typed = COMMANDS.as_typed
 
     # Events of the worker
@@ -143,7 +143,7 @@ class Renderer:
             await view.end_offer()
         if what & (Change.ASKED | Change.WAITING):
             view.hint.unseen(False)
-            view.hint.about("")
+            view.hint.about(None)
         if what & (Change.OPENED | Change.BRANCH):
             self._begin_branch(now)
         if Change.BRANCH in what:
@@ -197,7 +197,7 @@ class Renderer:
     def _begin_branch(self, now: Session) -> None:
         view = self._view
         view.inspector.begin()
-        view.hint.about("")
+        view.hint.about(None)
         if not now.is_answering and now.pair is not None:
             view.status.ready(now.pair.n_ctx, self._n_used(now))
             self._name_answered(now)
@@ -208,7 +208,7 @@ class Renderer:
         last = now.messages[-1] if now.messages else None
         if last is None:
             return 0
-        return last.numbers.context_n if last.model == now.models.get("target") else None
+        return last.numbers.context_n if last.model and last.model == now.models.get("target") else None
 
     def _show_pair(self, pair: PairInfo, *, is_new: bool) -> None:
         view = self._view
@@ -234,7 +234,7 @@ class Renderer:
         if is_new:
             self._begin_numbers()
         else:
-            view.status.do("")
+            view.status.do(None)
         # A sent prompt is no longer in the input line.
         self._input_mode.store_soon()
 

@@ -234,9 +234,9 @@ class Result(VerticalScroll, can_focus=False):
         yield Static(id="activity")
         yield Static(id="found")
 
-    def show_activity(self, text: str) -> None:
-        """Show the current activity; an empty text hides it."""
-        self.activity.update(Content(printable(text)))
+    def show_activity(self, text: str | None) -> None:
+        """Show the current activity; None hides it."""
+        self.activity.update(Content(printable(text or "")))
         self.activity.display = bool(text)
 
     def show_result(self, comparison: Comparison) -> None:
@@ -249,7 +249,7 @@ class Result(VerticalScroll, can_focus=False):
 
     async def fail(self, error: AppError) -> None:
         """Show why the comparison failed."""
-        self.show_activity("")
+        self.show_activity(None)
         await self.mount(ErrorNotice(error))
 
 

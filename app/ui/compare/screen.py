@@ -111,9 +111,9 @@ class CompareScreen(SubScreen[None]):
         self._listen(None)
         self.dismiss()
 
-    def stop_work(self) -> str:
+    def stop_work(self) -> str | None:
         if not self._can_stop:
-            return ""
+            return None
         self._is_stopping = True
         self._engine.cancel(self._job)
         self.result.show_activity("stopping")
@@ -229,7 +229,7 @@ class CompareScreen(SubScreen[None]):
         n_done = len(found.rounds)
         ending = f"after {counted(n_done, 'complete run')}" if n_done else "before the first run ended"
         # Otherwise only the explanation of a difference was stopped.
-        self.result.show_activity(f"stopped {ending}" if found.stopped and n_done < self._goal else "")
+        self.result.show_activity(f"stopped {ending}" if found.stopped and n_done < self._goal else None)
         self.result.show_result(found)
         for measured in found.measured:
             self.panes[measured.name].show_figures(median_figures(measured, found.rounds[-1][measured.name]))

@@ -25,7 +25,7 @@ _OPTION_KEYS = "123456789"
 
 
 class FitOptionLine(HorizontalGroup):
-    """An option; `key` takes it, "" if it needs a download."""
+    """An option; `key` takes it, unless it needs a download."""
 
     def __init__(self, option: FitOption, key: str) -> None:
         offer, more = option.offer, f"\n{printable(option.command)}" if option.command else ""

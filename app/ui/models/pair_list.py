@@ -41,7 +41,7 @@ class PairList(ChoiceList[PairCard | None]):
         self.state = PairsState()
         self._longest_name = self._longest_models = 0
         self._words: list[str] = []
-        self.question = ""
+        self.question: str | None = None
         self._picked: str | None = None
         """Name of the pair that stays chosen, "" for the row that adds a pair; None chooses the first."""
 
@@ -69,8 +69,8 @@ class PairList(ChoiceList[PairCard | None]):
         self._picked = self._chosen_name or None
         self.scroll_to_chosen()
 
-    def ask(self, question: str) -> None:
-        """Ask a question about the chosen pair; "" removes it, and so does choosing another pair."""
+    def ask(self, question: str | None) -> None:
+        """Ask a question about the chosen pair; None removes it, and so does choosing another pair."""
         self.question = question
         self.choose_pair(self._chosen_name)
 
@@ -101,7 +101,7 @@ class PairList(ChoiceList[PairCard | None]):
         if chosen not in names:
             chosen = next((card.name for card in cards if card.is_open), names[0])
         if chosen != self._chosen_name:
-            self.question = ""
+            self.question = None
         self.show_rows([*cards, *rows], names.index(chosen), _CHECKING_TEXT)
 
     def line(self, at: int, width: int) -> Content:
@@ -159,7 +159,7 @@ class PairList(ChoiceList[PairCard | None]):
                 own = f"{key('pairs.add', 'ctrl+a')} adds local GGUF files."
                 yield Content(printable(f"{ready} needs no download; {own}") if ready else own)
         recommendation = None if setup is not None or card.set_up else card.why
-        is_in_question = card.proposal.reason and card.proposal.reason in self.question
+        is_in_question = card.proposal.reason and card.proposal.reason in (self.question or "")
         facts = (
             card.proposal.summary if not is_in_question else None,
             f"for {card.pair.good_at}" if card.pair.good_at else None,
@@ -205,14 +205,14 @@ def status_text(card: PairCard, setup: SetupProgress | None) -> str:
     return "ready" if card.set_up else "downloaded" if card.here else ""
 
 
-def question_before_setup(card: PairCard, setup: SetupProgress | None) -> str:
-    """Return the question before a pair is set up; "" if there is none, or if it was asked."""
+def question_before_setup(card: PairCard, setup: SetupProgress | None) -> str | None:
+    """Return the question before a pair is set up; None if there is none, or if it was asked."""
     if card.here or setup is not None:
-        return ""
+        return None
     if card.proposal.fit is Fit.TOO_BIG:
         does = f"download {gigabytes(card.download_bytes)}" if card.download_bytes else "set it up"
         return f"Does not fit: {card.proposal.reason}. {_enter()} again to {does} anyway"
-    return _download_question(card.download_bytes) if card.download_bytes else ""
+    return _download_question(card.download_bytes) if card.download_bytes else None
 
 
 def _before_setup(card: PairCard, setup: SetupProgress | None) -> Iterator[Content]:

@@ -38,7 +38,7 @@ class PairService:
     def __init__(self, opener: Opener, session: Callable[[], Session]) -> None:
         self._opener, self._session = opener, session
         self._registry = known_pairs.registry()
-        self._machine = ""
+        self._machine: str | None = None
         """This machine in one line; empty until it is known."""
         self._capacity: Capacity | None = None
         self._cached: Set[HubModel] = frozenset()

@@ -130,7 +130,7 @@ class SetupScreen(SubScreen[LoadRequest | None]):
     def _go_back(self) -> None:
         """Undo the last step: the question, the filter, or opening this screen."""
         if self.pairs.question:
-            self.pairs.ask("")
+            self.pairs.ask(None)
         elif self.filter_input.value:
             self.filter_input.value = ""
         elif self._can_leave:
@@ -195,7 +195,7 @@ class SetupScreen(SubScreen[LoadRequest | None]):
 
     def _set_up(self, card: PairCard, *, confirmed: bool = False, latest: bool = False) -> None:
         self._awaited = card.name
-        self.pairs.ask("")
+        self.pairs.ask(None)
         self._service.set_up(card.name, confirmed=confirmed, latest=latest)
         self._timer.resume()
 
@@ -237,7 +237,7 @@ class SetupScreen(SubScreen[LoadRequest | None]):
 
     def _show_machine(self) -> None:
         state, room = self.pairs.state, self.size.width - self.machine.gutter.width
-        facts = f"This machine: {printable(for_pairs(state.machine))}".split(_FACT_SEPARATOR)
+        facts = f"This machine: {printable(for_pairs(state.machine or ''))}".split(_FACT_SEPARATOR)
         line = side_by_side(facts, room, _FACT_SEPARATOR) if state.machine else "Checking this machine …"
         problems = (Content(printable(for_pairs(one.sentences))) for one in state.problems)
         explanation = [] if self._can_leave else [Content(EXPLANATION)]

@@ -20,7 +20,7 @@ class PairCard(Standing):
     """A pair and how it suits this machine. Texts may come from outside and are not yet printable.
 
     Attributes:
-        draft: How the draft's name differs from the target's; "" without a draft.
+        draft: How the draft's name differs from the target's.
         why: Why this pair is recommended, as a sentence, if it is.
         gain: Measured effect of drafting, as a sentence, if known.
         download_bytes: Bytes to download; None if only Hugging Face knows.
@@ -52,14 +52,14 @@ class PairsState:
     """All pairs at one moment.
 
     Attributes:
-        machine: The machine in one line; "" until it is known.
+        machine: The machine in one line; None until it is known.
         cards: The pairs, best first; the same object while nothing changes.
         check_fit: Whether these models fit into memory, and why; None until the machine is known.
         problems: Why pairs are missing or cannot be opened.
         busy: Whether work is running, so that the state will change.
     """
 
-    machine: str = ""
+    machine: str | None = None
     cards: tuple[PairCard, ...] = ()
     setups: Mapping[str, SetupProgress] = field(default_factory=dict)
     check: SetupProgress | None = None

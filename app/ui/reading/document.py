@@ -158,7 +158,7 @@ def _is_too_long(node: SyntaxTreeNode, lines: list[str]) -> bool:
 
 
 def _opening(node: SyntaxTreeNode, lines: list[str]) -> str:
-    """Return what opens a block again: a table's header, or the fence that it ends in; "" for other blocks."""
+    """Return what opens a block again: a table's header, or the fence that it ends in."""
     start = _place(node)[0]
     if node.type == "table":
         return "".join(f"{line}\n" for line in lines[start : start + 2])

@@ -27,7 +27,7 @@ class SettingView:
     Attributes:
         idle: Whether it has no effect now, or cannot be changed in this scope.
         options: Values to choose from; empty for a typed value.
-        remark: Why it has this value or no effect, or the content of its options, in lines, or "".
+        remark: Why it has this value or no effect, or the content of its options, in lines.
     """
 
     setting: Setting
@@ -93,11 +93,11 @@ class SettingEdits:
     def toggle_scope(self) -> None:
         self.scope = Scope.CONVERSATION if self.scope is Scope.ALL else Scope.ALL
 
-    def not_in_scope(self, setting: Setting) -> str:
-        """Return why a setting cannot be changed for one conversation, or ""."""
+    def not_in_scope(self, setting: Setting) -> str | None:
+        """Return why a setting cannot be changed for one conversation, if so."""
         if self.scope is Scope.CONVERSATION and not setting.in_conversation:
             return f"{setting.name} applies to all conversations; {key('settings.scope', 'tab')} changes the scope."
-        return ""
+        return None
 
     def parse(self, setting: Setting | None, text: str) -> tuple[Value, str]:
         """Return a typed value, or the name of a new preset without a setting, and why it is invalid, or ""."""
@@ -176,8 +176,8 @@ def _contents(preset: Layer) -> str:
     return ", ".join(parts) or "no settings"
 
 
-def next_value(view: SettingView, by: int) -> str:
-    """Return the next value in typed form, or an empty text."""
+def next_value(view: SettingView, by: int) -> str | None:
+    """Return the next value in typed form, if the setting has steps."""
     kind = view.setting.kind
     if view.options:
         now = kind.show(view.value)
@@ -186,7 +186,7 @@ def next_value(view: SettingView, by: int) -> str:
     if isinstance(kind, Number) and isinstance(view.value, int | float):
         value = max(kind.low, min(kind.high, round(view.value + by * kind.step, 6)))
         return kind.show(int(value) if kind.whole else value)
-    return ""
+    return None
 
 
 def _is_idle(setting: Setting, now: Resolved) -> bool:

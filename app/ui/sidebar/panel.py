@@ -255,7 +255,7 @@ class StatusLine(ReadoutView):
         shown = self._readouts
         numbers = shown.numbers if not shown.doing else None
         if numbers is None:
-            left = Content.styled(shown.doing, "$quiet").truncate(width, ellipsis=True)
+            left = Content.styled(shown.doing or "", "$quiet").truncate(width, ellipsis=True)
         else:
             left = Content(_COLUMN_GAP).join(self._numbers(numbers, width))
         parts = list(self._right(numbers, width))

@@ -52,7 +52,7 @@ class RecentRates:
             self._bar_from = stats
 
     def bars(self, most: int) -> str:
-        """Return a sparkline of at most `most` cells; "" before two bars."""
+        """Return a sparkline of at most `most` cells, once there are two bars."""
         return sparkline(list(self.rates)[-most:]) if len(self.rates) > 1 and most > 0 else ""
 
     @property
@@ -89,8 +89,8 @@ class Readouts:
     """Live numbers of the running answer, which stay after its end.
 
     Attributes:
-        doing: Current activity; "" during and after an answer.
-        long_activity: `doing` if it delays an answer for more than a moment, else "".
+        doing: Current activity; None during and after an answer.
+        long_activity: `doing`, if it delays an answer for more than a moment.
         stats: Counters of the answer, if there are any.
         n_ctx: Context in tokens; 0 without a model.
         unmeasured: Whether the running answer has no counters yet; then the numbers are the last answer's.
@@ -102,7 +102,8 @@ class Readouts:
         self._began = self._drawn = 0.0
         self._dirty = self._is_measuring = False
         self._watchers: list[Callable[[], object]] = []
-        self.doing = self.long_activity = ""
+        self.doing: str | None = None
+        self.long_activity: str | None = None
         self.share: float | None = None
         self.stats: GenerationStats | None = None
         self._before = GenerationStats()
@@ -203,7 +204,7 @@ class Readouts:
     def end_measuring(self) -> None:
         """Show the last numbers again, unless something else is already shown."""
         if self._is_measuring:
-            self.rest("" if self.stats is not None else "ready")
+            self.rest(None if self.stats is not None else "ready")
 
     def measured(self, stats: GenerationStats, drafting: DraftingStatus | None, *, live: bool) -> None:
         """Show the counters after a step; `live` while the answer continues."""
@@ -213,7 +214,7 @@ class Readouts:
         # In a full context the last token has no place.
         self.used = min(used, self.n_ctx) if self.n_ctx else used
         self._dirty = live and not self.doing
-        self.doing, self.share, self.long_activity = "", None, ""
+        self.doing = self.share = self.long_activity = None
         if self._dirty:
             self.catch_up()
         else:
@@ -229,15 +230,15 @@ class Readouts:
         self.unmeasured = False
         self.recent = RecentRates()
 
-    def rest(self, doing: str) -> None:
+    def rest(self, doing: str | None) -> None:
         """Show an activity outside an answer; keep the numbers."""
         self.live = False
         self.do(doing)
 
-    def do(self, doing: str, share: float | None = None, *, is_long: bool = False) -> None:
+    def do(self, doing: str | None, share: float | None = None, *, is_long: bool = False) -> None:
         """Show an activity, and its progress if known; `is_long` if it delays an answer."""
         self._is_measuring = False
-        self.doing, self.share, self.long_activity = doing, share, doing if is_long else ""
+        self.doing, self.share, self.long_activity = doing, share, doing if is_long else None
         self._changed()
 
     def _changed(self) -> None:

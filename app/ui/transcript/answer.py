@@ -45,7 +45,7 @@ class AnswerMessage(MessageItem):
         self._shows_reasoning = False
         self._reasoning: Reasoning | None = None
         self._markdown: MarkdownPart | None = None
-        self._activity = "waiting for the models" if node.id < 0 else ""
+        self._activity = "waiting for the models" if node.id < 0 else None
         self._is_running = is_running
 
     @property
@@ -150,8 +150,8 @@ class AnswerMessage(MessageItem):
         if text and self._markdown is not None:
             self._markdown.append(text)
 
-    def note(self, text: str) -> None:
-        """Show an activity for the answer below it; "" removes it."""
+    def note(self, text: str | None) -> None:
+        """Show an activity for the answer below it; None removes it."""
         self._activity = text
         self._draw_remark()
 
@@ -160,14 +160,14 @@ class AnswerMessage(MessageItem):
         calls = "this call was not run" if self.can_go_on and self.node.calls else ""
         more = f"{key('chat.go_on', 'ctrl+g')} {'asks again' if calls else 'continues'}"
         more = more if self.can_go_on and not is_final else ""
-        ending = "" if self._is_running or self._activity else remark_on(self.node)
+        ending = None if self._is_running or self._activity else remark_on(self.node)
         remark = "; ".join(filter(None, (self._activity, ending, calls, more)))
         self._remark.put(0, list(typed_rows(printable(remark))))
 
     def resume(self) -> None:
         """Remove the remark on its end, because more text comes."""
         self.can_go_on = self.has_grown = False
-        self._activity, self._is_running = "", True
+        self._activity, self._is_running = None, True
         self._arrange()
 
     def end(self, node: Node) -> None:

@@ -22,13 +22,13 @@ _STATE_TEXTS = {
 }
 
 
-def in_words(ending: Ending, *, empty: bool, thought: bool = False) -> str:
-    """Return why the model stopped writing, with the keys that help; "" for a complete answer."""
+def in_words(ending: Ending, *, empty: bool, thought: bool = False) -> str | None:
+    """Return why the model stopped writing, with the keys that help; None for a complete answer."""
     if ending.reason is None:
-        return ""
+        return None
     if ending.reason is FinishReason.REPETITION:
         return repeated(ending.repeats)
-    reason = _REASON_TEXTS.get(ending.reason, _empty_answer(thought=thought) if empty else "")
+    reason = _REASON_TEXTS.get(ending.reason, _empty_answer(thought=thought) if empty else None)
     if ending.reason is FinishReason.CONTEXT:
         new, settings, more = key("chat.new", "ctrl+n"), key("chat.settings", "f4"), key("chat.go_on", "ctrl+g")
         restart = f"{new} starts a new conversation"
@@ -46,21 +46,21 @@ def in_vain(ending: Ending, pair: PairInfo | None, *, thought: bool = False) -> 
     """Return why a regenerated or continued answer was discarded."""
     if ending.failure is not None:
         return in_keys(ending.failure, pair).sentences
-    return f"No new text: {in_words(ending, empty=True, thought=thought)}."
+    return f"No new text: {in_words(ending, empty=True, thought=thought) or _empty_answer(thought=thought)}."
 
 
-def remark_on(node: Node) -> str:
-    """Return how an answer ended, or why a prompt has none; "" for a failure, which is shown as an error."""
+def remark_on(node: Node) -> str | None:
+    """Return how an answer ended, or why a prompt has none; None for a failure, which is shown as an error."""
     ending = node.ending
     if node.role is not Role.ASSISTANT:
         return in_words(ending, empty=True)
     empty, thought = not node.text.strip(), bool(node.reasoning.strip())
     if ending.failure is not None:
-        return ""
+        return None
     if node.state is State.COMPLETE:
-        return _empty_answer(thought=thought) if empty and not node.calls else ""
-    text = in_words(ending, empty=empty, thought=thought) if node.state is State.CUT else ""
-    return text or _STATE_TEXTS.get(node.state, "")
+        return _empty_answer(thought=thought) if empty and not node.calls else None
+    text = in_words(ending, empty=empty, thought=thought) if node.state is State.CUT else None
+    return text or _STATE_TEXTS.get(node.state)
 
 
 def in_keys(error: AppError, pair: PairInfo | None) -> AppError:

@@ -200,8 +200,8 @@ class MessageList(MessageNavigation):
             answer.add(segments)
             self.update(answer)
 
-    def note(self, answer: AnswerMessage, text: str) -> None:
-        """Show an activity for an answer below it; "" removes it."""
+    def note(self, answer: AnswerMessage, text: str | None) -> None:
+        """Show an activity for an answer below it; None removes it."""
         answer.note(text)
         self.update(answer)
 
@@ -258,7 +258,7 @@ class MessageList(MessageNavigation):
         siblings = [sibling.id for sibling in self._tree.siblings(node.id)]
         is_open = node.id == self._tree.leaf and self._tree.open_calls is not None and not self._is_answering
         ended_early = node.state.can_continue and node.role is not Role.TOOL and not self._tree.replies(node.id)
-        model = node.model if self._is_other_model(node) else ""
+        model = (node.model if self._is_other_model(node) else None) or ""
         message.place(siblings.index(node.id) + 1, len(siblings), can_go_on=is_open or ended_early, model=model)
         if message.is_unread != (node.id in self._unread):
             message.is_unread = not message.is_unread
@@ -268,7 +268,7 @@ class MessageList(MessageNavigation):
     def _is_other_model(self, node: Node) -> bool:
         """Return whether an answer's model differs from the loaded model or from the previous answer's."""
         before = self._tree.answer_before(node.id)
-        known = (self._model, before.model if before is not None else "")
+        known = (self._model, before.model if before is not None else None)
         return any(model and model != node.model for model in known)
 
     # Reasoning and tokens

@@ -147,10 +147,10 @@ class MessageItem(Item):
         return self._branches > 1
 
     @property
-    def beside(self) -> str:
-        """Return the number of this branch, and the key that switches; "" for a single branch."""
+    def beside(self) -> str | None:
+        """Return the number of this branch, and the key that switches, if there are several."""
         others = key("message.earlier", "left/right")
-        return f"branch {self._branch} of {self._branches}, {others} goes between them" if self.has_branches else ""
+        return f"branch {self._branch} of {self._branches}, {others} goes between them" if self.has_branches else None
 
     def request_at(self, part: MessagePart, x: int, y: int) -> str:
         """Return the action requested by a click on a cell of a part."""

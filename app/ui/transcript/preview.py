@@ -30,7 +30,7 @@ class PicturePreview(Folding):
     def __init__(self, paint: Painter, attachment: Attachment, picture: Picture) -> None:
         self.picture = picture
         self._about = [f"{printable(attachment.name)}  {picture.width:,} × {picture.height:,}", "", ""]
-        """Name, bytes and tokens; an empty text for what is not known yet."""
+        """Name, bytes and tokens, as far as they are known."""
         super().__init__(paint, self._about[0], MessagePart(paint, prefix=INDENT))
         self.fold(opened=True)
 

@@ -69,11 +69,11 @@ class HeaderLine(Widget):
         return long, short
 
 
-def _gpu(pair: PairInfo) -> str:
-    """Return the name and the used memory of the only GPU; "" without one, or with several."""
+def _gpu(pair: PairInfo) -> str | None:
+    """Return the name and the used memory of the only GPU; None without one, or with several."""
     gpus = [used for used in pair.memory if used.device != CPU]
     if len(gpus) != 1 or not gpus[0].description or not gpus[0].total_bytes:
-        return ""
+        return None
     name = _OMITTED_GPU_WORDS.sub("", printable(gpus[0].description))
     return f"{name} · {gpus[0].n_bytes / GIB:.1f} / {memory_size(gpus[0].total_bytes)}"
 

@@ -33,7 +33,9 @@ class Hint(Static):
 
     def __init__(self) -> None:
         super().__init__()
-        self._message = self._persistent = self._about = ""
+        self._message = ""
+        self._persistent: str | None = None
+        self._about: str | None = None
         self._unseen = self.confirms = False
         self._timer: Timer | None = None
 
@@ -56,13 +58,13 @@ class Hint(Static):
         if not self.has_class("-asks"):
             self.forget()
 
-    def keep(self, text: str) -> None:
-        """Show a line whenever there is no message; an empty text ends that."""
+    def keep(self, text: str | None) -> None:
+        """Show a line whenever there is no message; None ends that."""
         self._persistent = text
         self._draw()
 
-    def about(self, text: str) -> None:
-        """Show a line about a message of the conversation; an empty text removes it."""
+    def about(self, text: str | None) -> None:
+        """Show a line about a message of the conversation; None removes it."""
         self._about = text
         if text and self.has_class("-asks"):
             self.forget()

@@ -244,7 +244,7 @@ def test_any_repository_is_looked_at_then_downloaded(setting: Setting, tmp_path:
 
 def test_the_machine_is_looked_at_beside_everything_else(setting: Setting) -> None:
     before = setting.service.state()
-    assert (before.machine, [card.proposal.word for card in before.cards]) == ("", [""] * 3)
+    assert (before.machine, [card.proposal.word for card in before.cards]) == (None, [""] * 3)
 
     now = setting.refreshed()
     assert now.machine == "An abacus"
@@ -269,7 +269,7 @@ def test_the_machine_is_inspected_only_after_a_load_in_progress(setting: Setting
     setting.session.phase = Phase.LOADING
     setting.service.refresh()
     before = setting.service.state()
-    assert (before.busy, before.machine) == (True, "")
+    assert (before.busy, before.machine) == (True, None)
 
     setting.session.phase = Phase.READY
     assert setting.settled().machine == "An abacus"
@@ -281,7 +281,7 @@ def test_a_machine_that_cannot_be_read_stops_nothing(setting: Setting) -> None:
 
     setting.machine(broken)
     state = setting.refreshed()
-    assert "could not be inspected" in state.machine
+    assert "could not be inspected" in (state.machine or "")
     assert len(state.cards) == 3
 
 

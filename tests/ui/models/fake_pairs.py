@@ -144,7 +144,7 @@ def with_check(**changes: Any) -> Prepared:
 class FakePairs(PairService):
     """A pair service without a thread."""
 
-    def __init__(self, *cards: PairCard, machine: str = MACHINE) -> None:
+    def __init__(self, *cards: PairCard, machine: str | None = MACHINE) -> None:
         self.now = PairsState(machine=machine, cards=cards or CARDS, busy=True)
         self.calls: list[tuple[str, ...]] = []
         self.refuses: AppError | None = None

@@ -20,7 +20,7 @@ async def test_the_open_pair_is_chosen_at_first() -> None:
         replace(DEMO, set_up=True, is_default=True),
         replace(SMALL, here=True, set_up=True, is_open=True),
     )
-    async with open_setup(FakePairs(default, is_open, CODER, machine=""), first_run=False) as window:
+    async with open_setup(FakePairs(default, is_open, CODER, machine=None), first_run=False) as window:
         assert window.chosen == "llama-8b"
         window.pairs.now = replace(window.pairs.now, machine="An abacus")
         await window.shows("This machine: An abacus")
@@ -30,7 +30,7 @@ async def test_the_open_pair_is_chosen_at_first() -> None:
 
 
 async def test_the_first_pair_is_chosen_once_the_machine_is_known_and_stays_so() -> None:
-    async with open_setup(FakePairs(CODER, SMALL, machine="")) as window:
+    async with open_setup(FakePairs(CODER, SMALL, machine=None)) as window:
         await window.until(lambda: window.setup.pairs.row is None)
         assert "Checking what this machine can run" in window.text
         assert "coder-32b" not in window.text

@@ -289,7 +289,7 @@ async def test_files_that_are_gone_are_an_error() -> None:
 
 
 async def test_enter_before_the_machine_is_checked_takes_the_first_match_after_it() -> None:
-    async with open_setup(FakePairs(*CARDS, machine="")) as window:
+    async with open_setup(FakePairs(*CARDS, machine=None)) as window:
         window.type("llama", "enter")
         await window.shows("Still checking this machine; the chosen pair opens in a moment.")
         assert not window.is_adding
@@ -300,12 +300,12 @@ async def test_enter_before_the_machine_is_checked_takes_the_first_match_after_i
 
 
 async def test_typing_after_enter_cancels_the_choice() -> None:
-    async with open_setup(FakePairs(*CARDS, machine="")) as window:
+    async with open_setup(FakePairs(*CARDS, machine=None)) as window:
         window.type("nothing", "enter")
         await window.shows("Still checking this machine")
         window.type("x")
         await window.until(lambda: window.setup.filter_input.value == "nothingx")
         window.pairs.now = replace(window.pairs.now, machine=MACHINE)
         await window.shows(f"This machine: {MACHINE}")
-        assert window.setup.pairs.question == ""
+        assert window.setup.pairs.question is None
         assert not window.is_adding

@@ -194,7 +194,7 @@ def test_a_measurement_gives_its_reason_and_then_shows_the_last_numbers_again() 
     readouts.follow(Measuring(1, 0.5, left_s=2.2))
     assert readouts.doing == "measuring once what drafts cost here: 50%, 3 s left"
     readouts.end_measuring()
-    assert readouts.doing == ""
+    assert readouts.doing is None
     readouts.begin()
     readouts.end_measuring()
     assert readouts.doing == "reading prompt"
@@ -206,12 +206,12 @@ def test_a_short_wait_is_not_shown() -> None:
     readouts = Readouts(lambda: now[0])
     readouts.begin()
     readouts.follow(event)
-    assert (readouts.doing, readouts.long_activity) == ("reading prompt", "")
+    assert (readouts.doing, readouts.long_activity) == ("reading prompt", None)
     now[0] = 11.0
     readouts.follow(event)
     assert readouts.doing == readouts.long_activity != "reading prompt"
     readouts.follow(Step(1, (), STATS))
-    assert readouts.doing == readouts.long_activity == ""
+    assert (readouts.doing, readouts.long_activity) == (None, None)
 
 
 def test_names_in_model_files_send_no_control_sequences() -> None:
