@@ -25,7 +25,7 @@ class Device:
         kind: "gpu" has its own memory, "igpu" shares RAM, "software" is used only if named.
         backend: Backend such as "CUDA"; a model is only split over devices of one backend.
         free_bytes: Free memory; for the CPU, what is available without swapping.
-        description: Name such as "NVIDIA GeForce RTX 4090"; "" if unknown.
+        description: Name such as "NVIDIA GeForce RTX 4090".
         total_bytes: Its memory; 0 if unknown.
     """
 
@@ -71,10 +71,10 @@ def fast_devices(devices: Sequence[Device]) -> tuple[Device, ...]:
 
 @dataclass(frozen=True, slots=True)
 class BuildInfo:
-    """The installed build: versions of llama-cpp-python, llama.cpp and ggml, "" if unknown, and its abilities.
+    """The installed build: versions of llama-cpp-python, llama.cpp and ggml, as far as known, and its abilities.
 
     Attributes:
-        commit: Commit of llama.cpp; "" if unknown.
+        commit: Commit of llama.cpp, if known.
         backends: Registered backends in llama.cpp's order, including those without a device.
         features: Compiled features of the backends, such as "AVX2".
         errors: Errors that llama.cpp logged while it listed devices.
@@ -82,7 +82,7 @@ class BuildInfo:
 
     binding: str
     version: str
-    commit: str
+    commit: str | None
     ggml: str
     backends: tuple[str, ...]
     supports_offload: bool

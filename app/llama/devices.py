@@ -79,7 +79,7 @@ def build() -> BuildInfo:
     return BuildInfo(
         binding=library.binding_version,
         version=library_text("llama_version"),
-        commit=library_text("ggml_commit"),
+        commit=library_text("ggml_commit") or None,
         ggml=library_text("ggml_version"),
         backends=tuple(library_text("ggml_backend_reg_name", registry) for registry in _each("reg")),
         supports_offload=bool(library.native.llama_supports_gpu_offload()),

@@ -41,14 +41,14 @@ class SetupProgress:
     """Progress of a pair's setup, or of a check without a setup.
 
     Attributes:
-        header_progress: Progress of reading model headers; empty if none are read.
+        header_progress: Progress of reading model headers; None if none are read.
     """
 
     stage: Stage
     transfer: DownloadProgress = _NO_TRANSFER
     prepared: Prepared | None = None
     error: AppError | None = None
-    header_progress: str = ""
+    header_progress: str | None = None
 
     @property
     def running(self) -> bool:
@@ -67,7 +67,7 @@ class SetupProgress:
     def ended(self, stage: Stage) -> SetupProgress:
         """Return the last progress of a setup that ended early."""
         files = tuple(replace(file, waiting=None, wait_s=0.0) for file in self.transfer.files)
-        return replace(self, stage=stage, header_progress="", transfer=DownloadProgress(files, 0.0, None))
+        return replace(self, stage=stage, header_progress=None, transfer=DownloadProgress(files, 0.0, None))
 
 
 @dataclass(eq=False)

@@ -199,7 +199,7 @@ class PartReader:
         return decided
 
     def _end(self, event: Finished) -> list[Part]:
-        dropped, stop = b"", event.stop.encode()
+        dropped, stop = b"", (event.stop or "").encode()
         if event.reason is FinishReason.STOP and not stop and self._held and not self._held[-1].piece:
             self._held.pop()
         while stop not in dropped and self._held:

@@ -208,7 +208,7 @@ class NativeFormat(CompletionFormat):
             "has_new_line": "\n" in finished.text,
             "truncated": finished.reason is FinishReason.CONTEXT,
             "stop_type": _stop_type(finished),
-            "stopping_word": finished.stop,
+            "stopping_word": finished.stop or "",
             "tokens_cached": end.prompt_tokens + end.stats.predicted_n,
             "timings": as_timings(end.stats),
         }

@@ -158,8 +158,8 @@ def _tool_use(call: ToolCall, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _stopped(end: End) -> dict[str, Any]:
-    found = end.finished.stop if end.reason == "stop" else ""
-    return {"stop_reason": "stop_sequence" if found else _STOP_REASONS[end.reason], "stop_sequence": found or None}
+    found = end.finished.stop if end.reason == "stop" else None
+    return {"stop_reason": "stop_sequence" if found else _STOP_REASONS[end.reason], "stop_sequence": found}
 
 
 def _usage(end: End) -> dict[str, Any]:

@@ -154,7 +154,7 @@ class Finished:
         repeats: Consecutive occurrences of the last block, if they ended the answer; else 0.
         at_limit: Whether the context was full at its largest size.
         lost: Why the drafter failed, as a sentence, if it did.
-        stop: The stop string that ended it, or "".
+        stop: The stop string that ended it, if any.
         calls: The tool calls at its end, without ids, if the request separates them.
     """
 
@@ -168,7 +168,7 @@ class Finished:
     repeats: int = 0
     at_limit: bool = False
     lost: str | None = None
-    stop: str = ""
+    stop: str | None = None
     calls: tuple[ToolCall, ...] = ()
 
     @property

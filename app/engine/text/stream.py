@@ -59,9 +59,9 @@ class TextStream:
         return bool(self._ends.found or self._stops.found)
 
     @property
-    def stop(self) -> str:
-        """Return the stop string that was reached, or ""."""
-        return self._stops.found
+    def stop(self) -> str | None:
+        """Return the stop string that was reached, if any."""
+        return self._stops.found or None
 
     def push(self, piece: bytes, source: Source | None = None, token: int | None = None) -> list[Segment]:
         """Add a token; return the segments that can be shown now.

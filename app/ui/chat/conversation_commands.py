@@ -109,7 +109,7 @@ class ConversationCommands:
         )
 
     def _last_answer(self) -> str:
-        """Return the newest answer with text, or an empty text. A model that still reasons has not answered yet."""
+        """Return the newest answer with text. A model that still reasons has not answered yet."""
         newest = self._view.messages.answer
         if newest is not None and (shown := newest.text.strip()):
             return shown

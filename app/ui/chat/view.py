@@ -127,9 +127,9 @@ class ChatView(Vertical):
         # Now, because an earlier key press would wait for both imports.
         threading.Thread(target=_preload_markdown, daemon=True).start()
 
-    def _why_no_pictures(self) -> str:
+    def _why_no_pictures(self) -> str | None:
         pair = self.session.pair
-        return "the loaded model reads no pictures" if pair is not None and pair.projector is None else ""
+        return "the loaded model reads no pictures" if pair is not None and pair.projector is None else None
 
     def action_toggle_sidebar(self) -> None:
         """Show or hide the conversations."""

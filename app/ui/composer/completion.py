@@ -129,11 +129,11 @@ class Suggestions(Static, can_focus=False):
 
 
 def completions(
-    text: str, cursor: int, base: Path, files: Sequence[str] = (), picture_note: str = ""
+    text: str, cursor: int, base: Path, files: Sequence[str] = (), picture_note: str | None = None
 ) -> tuple[int, Sequence[Suggestion]] | None:
     """Return the start of the completable text before a cursor, and suggestions for it, if any.
 
-    Relative paths start from `base`; `files` are the known files below it. `picture_note` is shown beside pictures.
+    Relative paths start from `base`; `files` are the known files below it. A `picture_note` is shown beside pictures.
     """
     if text.startswith("/") and cursor == len(text):
         commands = COMMANDS.matching(text)
@@ -156,7 +156,7 @@ def completions(
     below = search_files(typed, files) if typed and not typed.startswith(("/", "~", ".")) else ()
     found = [Suggestion(path, completed(path), whole=False) for path in below if path not in listed]
     return start, [
-        replace(each, note=picture_note) if each.label.lower().endswith(PICTURE_SUFFIXES) else each
+        replace(each, note=picture_note or "") if each.label.lower().endswith(PICTURE_SUFFIXES) else each
         for each in (*_suggested(listed, completed), *found)
     ]
 

@@ -54,8 +54,8 @@ class PromptInput(PromptEditor):
         super().__init__(_PLACEHOLDER_TEXTS[0])
         self.past = PastPrompts(library)
         self.menu = menu
-        self.picture_note: Callable[[], str] = str
-        """Returns why the model reads no pictures, for the list of files, or an empty text."""
+        self.picture_note: Callable[[], str | None] = lambda: None
+        """Returns why the model reads no pictures, if so, for the list of files."""
         self._seen: tuple[str, int | None] = ("", None)
         """The text and the cursor of the current suggestions."""
         self._files: Sequence[str] = ()

@@ -205,7 +205,7 @@ class AddPairScreen(SubScreen[str | None]):
         elif check is not None and check.prepared is not None:
             lines = list(report_lines(check.prepared, self._service.state().check_fit, self.findings.size.width))
         elif check is not None:
-            now = ("Checking the models; nothing is downloaded yet", printable(check.header_progress))
+            now = ("Checking the models; nothing is downloaded yet", printable(check.header_progress or ""))
             lines = [Content.styled(line, "$quiet") for line in now if line]
         self.findings.update(Content("\n").join(lines))
 

@@ -229,7 +229,7 @@ class FrameUpdate(CompositorUpdate):
         return self.frame.changes(self.pieces, console, synchronized=self.synchronized, scroll=self.scroll)
 
     def text(self, console: Console, cursor: Offset) -> str:
-        """Return the text to write, including the cursor position, or an empty text without changes."""
+        """Return the text to write if anything has changed, including the cursor position."""
         written = self.render_segments(console)
         if not written and cursor == self.frame.cursor:
             return ""

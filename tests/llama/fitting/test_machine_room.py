@@ -17,7 +17,7 @@ from app.llama.fitting import machine_room as module
 from app.llama.fitting.machine_room import bandwidth, loaded_bytes, machine_capacity
 from app.models.pair_info import DeviceMemory, ModelInfo, PairInfo
 
-BUILD = BuildInfo("0.3.36", "1", "", "", ("CPU",), True, (), "")
+BUILD = BuildInfo("0.3.36", "1", None, "", ("CPU",), True, (), "")
 
 
 class Here:

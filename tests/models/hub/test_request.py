@@ -240,7 +240,7 @@ def test_the_screen_that_adds_a_pair_shows_the_host_and_cancels(setting: Setting
     stall(hub)
     setting.service.check_sources(TARGET, "")
     setting.until(
-        lambda: (check := setting.service.state().check) is not None and "Waiting for " in check.header_progress
+        lambda: (check := setting.service.state().check) is not None and "Waiting for " in (check.header_progress or "")
     )
 
     assert setting.service.close(WAIT_S)

@@ -82,7 +82,7 @@ def test_how_headers_come_is_reported_until_all_is_known(setting: Setting, hub: 
     stall.release()
 
     inquiry = setting.settled().check
-    assert (setting.job("mine").stage, setting.job("mine").header_progress) == (Stage.READY, "")
+    assert (setting.job("mine").stage, setting.job("mine").header_progress) == (Stage.READY, None)
     assert inquiry is not None
     assert inquiry.prepared is not None
 
