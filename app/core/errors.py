@@ -108,9 +108,9 @@ class ModelLoadError(AppError):
 
 
 class NoMemoryError(ModelLoadError):
-    """Loading a model ran out of memory; `device` is its name in llama.cpp, "cpu", or "" if unknown."""
+    """Loading a model ran out of memory; `device` is its name in llama.cpp, or "cpu", if known."""
 
-    def __init__(self, message: str, hint: str = "", device: str = "") -> None:
+    def __init__(self, message: str, hint: str = "", device: str | None = None) -> None:
         super().__init__(message, hint)
         self.device = device
 

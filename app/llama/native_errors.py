@@ -33,9 +33,9 @@ def scarce_device(log: str) -> str | None:
     return CPU if _RAM_BUFFER_NAME.match(names[0]) else _OF_DEVICE.sub("", names[0])
 
 
-def no_memory(device: str, what: str) -> NoMemoryError:
-    """Return the error for a model or context that did not fit into a device from `scarce_device`."""
-    where = {"": "There is", CPU: "There is"}.get(device, f"On {device} there is")
+def no_memory(device: str | None, what: str) -> NoMemoryError:
+    """Return the error for a model or context that did not fit into a device, if that is known."""
+    where = "There is" if device in (None, CPU) else f"On {device} there is"
     kind = "RAM" if device == CPU else "memory"
     return NoMemoryError(
         f"{where} not enough {kind} for {what}; another program may have taken it meanwhile.",
@@ -47,7 +47,7 @@ def no_memory(device: str, what: str) -> NoMemoryError:
 def load_error(what: str, failure: str, fix: str) -> ModelLoadError:
     """Return why llama.cpp could not load a model or create a context; `what` names it in a memory error."""
     if (device := scarce_device(library.last_errors(_MAX_LOG_LINES))) is not None:
-        return no_memory(device, what)
+        return no_memory(device or None, what)
     return ModelLoadError(f"{failure}: {one_line(library.last_errors()) or 'no reason was given'}.", fix)
 
 

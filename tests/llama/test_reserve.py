@@ -65,7 +65,7 @@ def test_out_of_memory_logs_are_recognized(log: str, device: str | None) -> None
 def test_the_error_names_the_device() -> None:
     assert no_memory("CUDA0", "big.gguf").message.startswith("On CUDA0 there is not enough memory for big.gguf")
     assert no_memory("cpu", "big.gguf").message.startswith("There is not enough RAM")
-    assert no_memory("", "big.gguf").message.startswith("There is not enough memory")
+    assert no_memory(None, "big.gguf").message.startswith("There is not enough memory")
 
 
 def refusing(monkeypatch: pytest.MonkeyPatch, function: str, log: str = CUDA) -> None:
@@ -104,13 +104,13 @@ def test_a_batch_without_memory_is_an_error(monkeypatch: pytest.MonkeyPatch, new
 CARD, MAIN = Device("CUDA0", "gpu", "CUDA", 24 * GB), Device("cpu", "cpu", "CPU", 32 * GB)
 
 
-@pytest.mark.parametrize("device", ["cuda0", ""])
+@pytest.mark.parametrize("device", ["cuda0", None])
 def test_a_load_that_ran_out_comes_with_offers(
     rooms: Callable[..., None],
     monkeypatch: pytest.MonkeyPatch,
     demo_target: Path,
     demo_draft: Path,
-    device: str,
+    device: str | None,
 ) -> None:
     rooms(CARD, MAIN)
 

@@ -132,7 +132,7 @@ def ran_out(
     loads = {load.device.lower(): load for load in found.plan.loads}
     # Keep the planned count: moving more experts now would hide the refusal and its options.
     model = replace(params.model, cpu_experts=found.plan.n_in_ram)
-    short = loads.get(error.device.lower()) or max(found.plan.loads, key=lambda load: load.need_bytes)
+    short = loads.get((error.device or "").lower()) or max(found.plan.loads, key=lambda load: load.need_bytes)
     rooms = tuple(
         room.with_room(int(_RETRY_SHARE * short.need_bytes)) if room.name == short.device else room
         for room in found.needs.rooms
