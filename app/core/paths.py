@@ -8,9 +8,6 @@ from app.core.errors import AppError
 
 _PLATFORM_FOLDERS = PlatformDirs("tandem", appauthor=False)
 
-LIBRARY_VARIABLE = "LLAMA_CPP_LIB_PATH"
-"""Variable that names a folder with a llama.cpp that replaces the installed build."""
-
 
 def config_dir() -> Path:
     """Return the folder of the user's settings and catalog."""

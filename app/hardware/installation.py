@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from app.core.fixes import quoted
-from app.core.paths import LIBRARY_VARIABLE
 
+LIBRARY_VARIABLE = "LLAMA_CPP_LIB_PATH"
+"""Variable that names a folder with a llama.cpp that replaces the installed build."""
 _DISTRIBUTION_NAME = "tandem-chat"
 _RECEIPT_ERRORS = (OSError, ValueError, LookupError, TypeError, AttributeError)
 """Errors caused by a missing or unknown receipt."""

@@ -10,7 +10,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from app.core.paths import LIBRARY_VARIABLE
+from app.hardware.installation import LIBRARY_VARIABLE
 
 _CPU_BUILD = re.compile(r"(?:lib)?(?:ggml(?:-base|-cpu[\w.-]*?)?|llama|mtmd)(?:[.\d]*)(?:\.so|\.dylib|\.dll)[\d.]*")
 """Libraries of a CPU-only build; every other backend adds a library."""

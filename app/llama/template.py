@@ -204,6 +204,8 @@ class ChatTemplate:
         value: dict[str, Any] = {"role": message.role.value, "content": [text] if self._in_parts else message.content}
         if message.tool_call_id:
             value |= {"tool_call_id": message.tool_call_id, "name": names.get(message.tool_call_id, "")}
+        if message.role is not Role.ASSISTANT:
+            return value
         if message.reasoning and self._in_blocks:
             value["content"] = [{"type": "thinking", "thinking": message.reasoning}, text]
         elif message.reasoning:
