@@ -22,7 +22,7 @@ class ArgumentReader:
 
     A string may contain every mark of its format, and whole calls: the mark that ends it is followed by another
     parameter of the tool, the end of the call, or nothing. Text after the end of a call belongs to the string if the
-    call ends once more after it.
+    call ends once more after it. A call that begins in the string and never ends is text too.
 
     Args:
         argument: Texts around each argument.
@@ -69,7 +69,8 @@ class ArgumentReader:
         self._has_begun = True
         while not self.is_done:
             key = self._key
-            new, text = self._read_key(text, is_last, is_whole) if key is None else self._read_value(text, is_last)
+            part = self._read_key if key is None else self._read_value
+            new, text = part(text, is_last, is_whole)
             out += new
             if self._key == key:
                 break
@@ -96,7 +97,7 @@ class ArgumentReader:
         self._used.append(key)
         return f"{comma}{json.dumps(key, ensure_ascii=False)}: ", rest[found.end :]
 
-    def _read_value(self, text: str, is_last: bool) -> tuple[str, str]:
+    def _read_value(self, text: str, is_last: bool, is_whole: bool) -> tuple[str, str]:
         out = ""
         if not self._is_open:
             opened = self._opened(text, is_last)
@@ -107,7 +108,7 @@ class ArgumentReader:
         if not self._close:
             return self._read_literal(text)
         at, ends = self._find_close(text), None
-        while at >= 0 and (ends := self._ends_at(text, at, is_last)) is False:
+        while at >= 0 and (ends := self._ends_at(text, at, is_last, is_whole)) is False:
             self._scanned = at + 1
             at = self._find_close(text)
         stop = self._undecided_at(text) if at < 0 else at
@@ -151,9 +152,9 @@ class ArgumentReader:
         escape = _OPEN_ESCAPE.search(text) if self._has_escapes else None
         return min(at, escape.end(1) - 1) if escape is not None and len(escape[1]) % 2 else at
 
-    def _ends_at(self, text: str, at: int, is_last: bool) -> bool | None:
+    def _ends_at(self, text: str, at: int, is_last: bool, is_whole: bool) -> bool | None:
         """Return whether the mark at a position ends the value; None if that is undecided."""
-        rest = text[at + len(self._close) :].lstrip()
+        value, rest = text[:at], text[at + len(self._close) :].lstrip()
         is_next = not self._between or rest.startswith(self._between)
         rest = rest.removeprefix(self._between).lstrip()
         if not rest:
@@ -163,22 +164,32 @@ class ArgumentReader:
         if isinstance(found, Found):
             key = found.values["$KEY"].strip("'\"")
             if self._schema.takes_key(key) and key not in self._used:
-                return not self._is_in_call(text[:at])
+                is_in_call = self._is_in_call(value, rest, is_last, is_whole)
+                return None if is_in_call is None else not is_in_call
         if rest.startswith(end):
-            return self._may_follow(rest[len(end) :], text[:at], is_last)
+            is_in_call = self._is_in_call(value, rest, is_last, is_whole)
+            return self._may_follow(rest[len(end) :], is_in_call, is_last)
         return None if (isinstance(found, Partial) or end.startswith(rest)) and not is_last else False
 
-    def _is_in_call(self, text: str) -> bool:
+    def _is_in_call(self, value: str, rest: str, is_last: bool, is_whole: bool) -> bool | None:
+        """Return whether a value began a call, and its own call ends after that one; None if that is undecided."""
         depth = 0
-        for mark in () if self._has_escapes else self._nesting.finditer(self._value + text):
+        for mark in () if self._has_escapes else self._nesting.finditer(self._value + value):
             depth = depth + 1 if mark["opening"] else max(0, depth - 1)
-        return depth > 0
+        if not depth:
+            return False
+        for mark in self._nesting.finditer(rest):
+            depth += 1 if mark["opening"] else -1
+            if depth < 0:
+                return True
+        if is_whole:
+            return False
+        return True if is_last or len(rest) > _LONGEST_UNDECIDED else None
 
-    def _may_follow(self, text: str, value: str, is_last: bool) -> bool | None:
+    def _may_follow(self, text: str, is_in_call: bool | None, is_last: bool) -> bool | None:
         """Return whether a text can follow the end of a call, which a value may contain too."""
         rest, others = text.lstrip(), self._ends[1:]
-        is_in_call = self._is_in_call(value)
-        if (self._argument.values is Values.BARE and not is_in_call) or (
+        if (self._argument.values is Values.BARE and is_in_call is False) or (
             self._has_escapes and rest.startswith((",", *others))
         ):
             return True
@@ -195,6 +206,8 @@ class ArgumentReader:
             return text.startswith("\n")
         if rest.startswith(closes) or (missing and not rest.startswith(self._followers)) or is_in_call:
             return False
+        if is_in_call is None:
+            return None
         marks = (self._ends[0], *self._followers)
         if (mark := re.search("|".join(map(re.escape, marks)), rest)) is not None:
             return mark[0] != self._ends[0]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from app.engine.text.call_format import CallFormat, Values
@@ -124,23 +124,30 @@ KINDS = {"path": "string", "content": "string", "n": "integer", "flag": "boolean
 FILE_TOOLS = [tool("write_file", {key: {"type": kind, "description": "a"} for key, kind in KINDS.items()}), TOOLS[0]]
 ONE_OF_EACH = [
     next((name for name in NAMES if name.startswith(starts) and not name.startswith(WRITE_NO_CALLS)), None)
-    for starts in (*FAMILIES.values(), ("Qwen-Qwen3",))
+    for family, starts in (*FAMILIES.items(), ("hermes", ("Qwen-Qwen3",)))
+    # The template of Command R+ fails with objects in a schema.
+    if family != "command-r-plus"
 ]
 TEXTS = st.lists(st.sampled_from(MARKS), max_size=5).map("".join)
 ARGUMENTS = st.fixed_dictionaries(
     {"path": TEXTS, "content": TEXTS, "n": st.integers(-9, 10**9), "flag": st.booleans()},
     optional={"tags": st.lists(TEXTS, min_size=1, max_size=2), "more": st.fixed_dictionaries({"k": TEXTS})},
-)
+).map(lambda drawn: {key: drawn[key] for key in KINDS if key in drawn})
+"""Arguments with `path` first: a value with its mark has two right readings before it is written, and one after."""
+
+NO_ARGUMENTS = {"path": "", "content": "", "n": 0, "flag": False}
+OPEN_CALL = "<function=f><parameter=path>"
 
 
 @pytest.mark.skipif(not NAMES, reason="the real templates are not beside this checkout")
 @pytest.mark.parametrize("name", sorted(filter(None, ONE_OF_EACH)))
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(arguments=ARGUMENTS, ref=TEXTS)
+@example(arguments=NO_ARGUMENTS, ref=OPEN_CALL)
+@example(arguments={**NO_ARGUMENTS, "content": OPEN_CALL}, ref="")
+@example(arguments={**NO_ARGUMENTS, "tags": [OPEN_CALL]}, ref="")
 def test_arguments_are_read_as_templates_write_them(name: str, arguments: dict[str, Any], ref: str) -> None:
     source = source_of(name)
-    if name.startswith("CohereForAI-c4ai-command-r-plus"):
-        pytest.skip("this template fails with objects in a schema")
     calls = [("write_file", arguments), ("look_up", {"ref": ref})][: 1 if name.startswith(SINGLE) else 2]
     prompt = rendered(source, called(name, calls), tools=FILE_TOOLS, add_generation_prompt=False, **SHOWN)
     answer = prompt[prompt.index(format_of(source).trigger or "{", prompt.index("QQ")) :]

@@ -197,6 +197,20 @@ def test_calls_and_their_ends_in_an_argument_are_text(form: CallFormat, text: st
 
 
 @pytest.mark.parametrize("form", TAGGED, ids=lambda form: form.name)
+def test_a_call_in_an_argument_that_never_ends_is_text(form: CallFormat) -> None:
+    opening = written(form, [("f", {"a": "ABC"})]).partition("ABC")[0]
+    calls: Calls = [("write_file", {"content": f"So: {opening}", "path": "p"}), *CALL]
+    assert both(f"{written(form, calls)}\n\nDone.").values == calls
+
+
+@pytest.mark.parametrize("form", TAGGED, ids=lambda form: form.name)
+def test_a_call_in_an_argument_does_not_end_an_answer_that_is_cut(form: CallFormat) -> None:
+    answer = written(form, [("write_file", {"path": "p", "content": f"{written(form, CALL)}\nThat was it."})])
+    found = both(answer[: answer.index("was")], cut=True)
+    assert (found.text, found.is_cut, found.calls[0][1].endswith("\\nThat ")) == ("", True, True)
+
+
+@pytest.mark.parametrize("form", TAGGED, ids=lambda form: form.name)
 def test_text_and_more_calls_may_follow_the_end_of_a_call(form: CallFormat) -> None:
     call = written(form, CALL)
     found = both(f"{call}\n\nNow again.\n{call}\n\nDone.")
