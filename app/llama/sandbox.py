@@ -155,15 +155,14 @@ class Sandbox(ImmutableSandboxedEnvironment):
         used_s: list[float] = []
 
         def run() -> None:
-            read_s = _thread_clock()
-            clocks.put(read_s)
-            try:
-                results.append(work())
-            except Exception as error:
-                errors.append(error)
-            except SystemExit:
-                return
-            used_s.append(read_s())
+            with suppress(SystemExit):
+                read_s = _thread_clock()
+                clocks.put(read_s)
+                try:
+                    results.append(work())
+                except Exception as error:
+                    errors.append(error)
+                used_s.append(read_s())
 
         thread = threading.Thread(target=run, name="template", daemon=True)
         thread.start()
