@@ -1,7 +1,7 @@
 """Conversations as files: JSON with everything, Markdown for people. `importing` reads both.
 
 Markdown has everything except other branches. Invisible comments let Tandem read it back; a line of a message that
-looks like this comment gets a backslash.
+looks like one of these comments gets a backslash.
 """
 
 from __future__ import annotations

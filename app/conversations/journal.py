@@ -158,7 +158,7 @@ def recover(db: sqlite3.Connection, unfinished: Sequence[int]) -> None:
             continue
         node = to_node(row)
         if node.text.strip() or node.reasoning.strip():
-            # A continued part must not keep the ending of an earlier part.
+            # A continued answer must not keep its earlier ending.
             _write(db, replace(node, state=State.CUT, stats=without_ending(node.stats)))
         else:
             _remove_empty(db, node)

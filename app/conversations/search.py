@@ -69,7 +69,7 @@ def search(database: Database, query: str, limit: int) -> tuple[Hit, ...]:
     words = [term[:_LONGEST_TERM] for term in terms if term not in tags]
     if not terms:
         return ()
-    # The full-text index has no words under three letters, no titles, and the digests of pictures.
+    # The full-text index lacks titles and words under three letters, and contains the digests of pictures.
     database.connection.create_function("has_words", 2, _has_words, deterministic=True)
     is_exact = all(len(word) >= _TRIGRAM_LENGTH for word in words)
     long = " ".join('"' + word.replace('"', '""') + '"' for word in words if len(word) >= _TRIGRAM_LENGTH)

@@ -199,7 +199,7 @@ class Store:
     def take_pending_input(self) -> str:
         """Return the last unsent prompt of an earlier run.
 
-        If another Tandem is running, its input may still hold the prompt.
+        While another Tandem runs, return nothing: its input line may still hold the prompt.
         """
         rows = self._rows("SELECT text FROM unsent ORDER BY updated DESC LIMIT 1") if self._was_unused else ()
         return str(rows[0][0]) if rows else ""

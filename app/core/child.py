@@ -23,7 +23,7 @@ class ChildError(Exception):
     """A child gave no answer; the text continues "The child ...".
 
     Attributes:
-        crashed: Whether it crashed or hung because of its input, perhaps; False if the system killed it to free memory.
+        crashed: Whether it crashed or hung, perhaps because of its input; False if the system killed it to free memory.
     """
 
     def __init__(self, reason: str, *, crashed: bool = False, status: ExitStatus | None = None) -> None:

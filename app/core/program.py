@@ -76,9 +76,8 @@ def limited_run(
     """Run a program outside the terminal's foreground group and return its output.
 
     Files instead of pipes: a grandchild that keeps a pipe open, or a driver that hangs, cannot block the caller.
-    `question` is its standard input, and `most_bytes` limits the output. The
-    program and its children are killed after the time limit (TimeoutExpired), or when `cancelled` returns True
-    (Interrupted). Raises OSError if it cannot be started.
+    `question` is its standard input; `most_bytes` limits the output. It and its children are killed after the time
+    limit (TimeoutExpired), or when `cancelled` returns True (Interrupted). Raises OSError if it cannot be started.
     """
     with tempfile.TemporaryFile() as asked, tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         asked.write(question)

@@ -121,8 +121,8 @@ class Answer:
 class PartReader:
     """Converts the events of a request to parts, with calls of its tools.
 
-    Calls of custom tools have text instead of arguments. The probability of the end token is left out, and those of a
-    stop string, like their text.
+    Calls of custom tools have text instead of arguments. The probabilities of the end token and of a stop string are
+    left out, like their text.
     """
 
     def __init__(self, asked: AnswerRequest) -> None:

@@ -173,8 +173,7 @@ class FieldNames:
 
 
 def read_answer(given: Fields, default: AnswerRequest, names: FieldNames) -> AnswerRequest:
-    """Return the request of the settings with what the fields of a client's request say otherwise."""
-    most_ms = given.whole("t_max_predict_ms", -1, 1 << 30)
+    """Return the request of the settings, changed by the fields of a client's request."""
     return replace(
         default,
         sampling=_sampling(given, default.sampling),
@@ -183,7 +182,7 @@ def read_answer(given: Fields, default: AnswerRequest, names: FieldNames) -> Ans
         stops=_stops(given, names.stop) or default.stops,
         thinking=_thinking(given, names.effort, default.thinking),
         guidance=_guidance(given, names.format),
-        max_predict_ms=default.max_predict_ms if most_ms is None else most_ms,
+        max_predict_ms=given.whole("t_max_predict_ms", -1, 1 << 30),
         cache_prompt="cache_prompt" not in given or given.flag("cache_prompt"),
     )
 

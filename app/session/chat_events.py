@@ -78,7 +78,7 @@ class ChatEvents(ChatFacts):
                 self._what |= (change := self.answering.take_job(event))
                 is_interrupted = change is Change.MEASURED and isinstance(event, JobEnded) and event.result is False
                 if is_interrupted and self.phase is Phase.READY:
-                    # A request of another program interrupted the load.
+                    # A request of another program interrupted the measurement.
                     self._go_on()
             case Finished(reason=FinishReason.CANCELLED) if self.answering.n_kept is not None:
                 self._end(self._active.answered.stop())

@@ -43,7 +43,7 @@ BUILT_IN: Mapping[str, Layer] = {
         ),
     },
 }
-"""Tandem's presets; a preset of the same name in the settings file replaces one."""
+"""Tandem's presets; the settings file can replace each with a preset of the same name."""
 
 
 class Origin(Enum):
@@ -86,7 +86,7 @@ class Resolved:
         return cast("int | None", self[name])
 
     def text(self, name: str) -> str | None:
-        """Return the value of a setting that is a text or open."""
+        """Return the value of a setting that is a text, if it is set."""
         return cast("str | None", self[name])
 
     def names(self, name: str) -> tuple[str, ...]:

@@ -86,7 +86,7 @@ class McpServer:
         return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}" if self.url else ""
 
     def without_secrets(self, text: str, *, is_result: bool = False) -> str:
-        """Replace the values of `env` and `headers` in a text; a result may have values with harmless names."""
+        """Replace the values of `env` and `headers` in a text; a result keeps values of `env` with harmless names."""
         values = [value for name, value in self.env.items() if not is_result or _SECRET_NAME.search(name)]
         # The log has one line of a value at a time, and a server shows a key without "Bearer" before it.
         secrets = {line for value in values for line in value.splitlines()}

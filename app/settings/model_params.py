@@ -1,4 +1,4 @@
-"""Where the weights of a model are: as the settings ask, and as it is planned."""
+"""Parameters for loading and placing the weights of a model, as requested in the settings or as planned."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SETTINGS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "override_tensor": ("overrides", Overrides().read),
     "n_cpu_moe": ("cpu_experts", lambda layers: layers),
 }
-"""Settings of a model's place, each with its field of `ModelParams` and how its value is read."""
+"""Settings of a model's placement, each with its field of `ModelParams` and the conversion of its value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +62,11 @@ class ModelParams:
 
     @classmethod
     def of(cls, settings: Resolved, table: str) -> ModelParams:
-        """Return the place that the settings of a table give a model: "model" or "draft". Raises UsageError."""
+        """Return the parameters in the settings of a table: "model" or "draft". Raises UsageError."""
         return cls(split=table == "model").over({name: settings[name] for name in BY_NAME}, table)
 
     def over(self, values: Layer, table: str) -> ModelParams:
-        """Return the place with the values of those settings of the table that a layer has."""
+        """Return these parameters, changed by a layer's values for the settings of the table."""
         changes: dict[str, Any] = {
             field: read(values[f"{table}.{name}"])
             for name, (field, read) in _SETTINGS.items()
@@ -90,4 +90,4 @@ class ModelParams:
 
 
 ANYWHERE, DRAFT_ANYWHERE = ModelParams(), ModelParams(split=False)
-"""Places of a target and a draft for which nothing is asked."""
+"""Default parameters of a target and of a draft."""

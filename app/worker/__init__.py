@@ -9,5 +9,6 @@ engine_process   that child: the parent's handle on it, and its main loop
 jobs             name a conversation, measure a pair, and describe tokens and prompts
 responder        one answer: conversation in, events out
 request          requests for answers, the refusal of long requests, helpers for the pair
+tool_servers     MCP servers on one thread, over mcp_connection; mcp_failure words their errors
 events           frozen values that leave the worker's thread
 """

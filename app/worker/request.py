@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from app.llama.pair import NativePair
 
 _CONTEXT_PER_ROOM = 4
-"""A short context keeps at most this fraction free for an answer."""
+"""At most a quarter of a short context is kept free for an answer."""
 _SUBJECT_AND_FIX = {
     "prompt": ("The prompt has", "Shorten it"),
     "pictures": ("The prompt has", "Use smaller or fewer pictures"),

@@ -35,8 +35,7 @@ _ToolEvent = ToolsListed | ToolReturned
 
 
 class ToolServers:
-    """Starts servers, lists their tools and calls them. Events come on the servers' thread, or immediately without
-    servers.
+    """Starts servers, lists their tools and calls them. Events come on its thread, or immediately for unusable servers.
 
     Args:
         emit: Receives the events; it must be quick.

@@ -198,7 +198,7 @@ def answered(drafting: Drafting, rule: Rule, draft: Failing, n_tokens: int) -> t
 
 
 @pytest.mark.parametrize("fails_from", [1, FAILS_AT])
-def test_the_look_up_continues_without_the_draft_model(fails_from: int) -> None:
+def test_ngram_drafting_continues_without_the_draft_model(fails_from: int) -> None:
     rule = script(SAID_AGAIN * 20, len(PROMPT))
     draft = Failing(mixing(2))
     draft.fails_from = fails_from

@@ -152,7 +152,7 @@ def indexing(riders: FakePair, prompt: str, n_tokens: int) -> Finished:
     return finished(list(answer(riders, 1, asked, clock=lambda: ticks() + index.spent)))
 
 
-def test_indexing_the_conversation_is_the_answers_time_and_no_rounds() -> None:
+def test_indexing_the_conversation_takes_answer_time_but_no_step_time() -> None:
     riders = pair()
     list(riders.measure_costs(lambda: False))
     riders.ngrams = Slow()

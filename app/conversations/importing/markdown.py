@@ -32,7 +32,7 @@ _LLM_SECTIONS: tuple[str, ...] = (
     *("## Prompt", "## Options", "## System", "## Schema", "### Tools", "### Tool results", "### Attachments"),
     *("## Reasoning", "## Response", "## Token usage"),
 )
-"""Section headings in order; the heading of an earlier section is text in a later one."""
+"""Section headings in order; the heading of an earlier section is text in a later section."""
 
 
 def read(text: str) -> list[Any]:
