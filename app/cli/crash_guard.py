@@ -171,7 +171,7 @@ if sys.platform != "win32":
             from app.cli.running_server import port_announced_by
 
             # Clients know the port, also one that the system chose.
-            port = port_announced_by(child) if call.given.get("port") == 0 else 0
+            port = port_announced_by(child) if call.given.get("port") == 0 else None
             _run_again("--isolate", *([f"--port={port}"] if port else []))
         else:
             report(AppError(message, status.fix))

@@ -22,6 +22,7 @@ class Removal:
 
     Attributes:
         note: The origin, unless it is a complete download.
+        kept: Why the file is kept; None deletes it.
     """
 
     path: Path

@@ -81,12 +81,11 @@ def _read() -> RunningServer | None:
     )
 
 
-def port_announced_by(process: int) -> int:
-    """Return the port of the server that a process announced last; 0 if there is none."""
-    found = atomic.read_json(
+def port_announced_by(process: int) -> int | None:
+    """Return the port of the server that was announced last, if this process announced it."""
+    return atomic.read_json(
         server_file(), _STATE_FORMAT, lambda raw: urlsplit(raw["url"]).port if raw.get("process") == process else None
     )
-    return found or 0
 
 
 def server_for(loader: PairLoader, given: Given) -> RunningServer | None:

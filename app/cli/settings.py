@@ -117,11 +117,9 @@ def find(name: str) -> Setting | None:
 
 
 def _changed(file: SettingsFile, preset: str | None, setting: Setting | None) -> int:
-    """Say whether the changed setting has no effect in the drafting mode; return the exit code."""
+    """Say if the changed setting has no effect in the drafting mode; return the exit code."""
     mode = LiveSettings(file).resolved()["draft.mode"]
-    if preset or setting is None:
-        return 0
-    if setting.mode not in (None, mode):
+    if not preset and setting is not None and setting.mode not in (None, mode):
         print(f"{setting.name} has no effect now: draft.mode is {mode}.")
     return 0
 

@@ -89,7 +89,7 @@ class BenchmarkPlan:
 
     Attributes:
         request: How to answer; its messages come before every prompt.
-        is_quick: Stop when the overall result is clear, even if that of a kind is not.
+        is_quick: Stop when the overall result is clear, even if the result of a kind is not.
         ends_early: Skip rounds that would not change the result.
     """
 

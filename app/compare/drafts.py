@@ -23,7 +23,7 @@ from app.engine.types import MAX_DRAFT
 from app.worker.request import LoadedPair
 
 MIN_GAIN = 1.02
-"""Smaller speedups may be noise."""
+"""Speedups up to this value may be noise."""
 _MIN_PROBABILITY = 1e-12
 """Lower bound of a draft model's probabilities; a zero would make the divergence infinite."""
 

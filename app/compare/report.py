@@ -43,7 +43,7 @@ class Comparison:
     broken: AppError | None = None
 
     def after(self, earlier: Comparison) -> Comparison:
-        """Return both as one comparison, with the texts of the first round."""
+        """Return both as one comparison; the earlier differences take precedence."""
         return replace(
             self, rounds=earlier.rounds + self.rounds, differences={**self.differences, **earlier.differences}
         )

@@ -35,7 +35,7 @@ _CATALOG_FIX = "Fix it, or move it away; no pair in it is known until then."
 _SPEED_KEYS = ("gpu", "without", "with", "source")
 _MODEL_KEYS = ("repo", "file", "quant", "size", "sha256", "revision")
 _PAYING_SPEEDUP = 1.1
-"""Published speedup above which drafting is known to pay."""
+"""Smallest published speedup at which drafting is known to pay."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ class Watcher:
         self._stop = stop or threading.Event()
 
     def begin(self, subject: str) -> None:
-        """Look at another model or file. Raises Interrupted once canceled."""
+        """Start the progress of another model or file. Raises Interrupted once canceled."""
         self.check_cancelled()
 
     def check_cancelled(self) -> None:

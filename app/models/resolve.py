@@ -207,9 +207,9 @@ def read_remote_header(file: choose.RemoteFile, watcher: Watcher) -> GgufHeader:
 def own_draft(
     target: ResolvedModel, facts: ModelFacts, watcher: Watcher, warnings: list[str]
 ) -> tuple[ResolvedModel, ModelFacts] | None:
-    """Return the preferred draft layers beside a target.
+    """Return the first compatible draft layers beside a target.
 
-    None if the target's file has its own, or if none beside it can draft; `warnings` receives the reason.
+    None if the target's file has its own, or if none beside it can draft; then `warnings` receives the first reason.
     """
     alone = check_pair(facts)
     if alone.problems or alone.draft_kind is not None:

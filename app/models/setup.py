@@ -108,6 +108,7 @@ def prepare(
     if finds_draft and check.draft is None and check.draft_name:
         pair = replace(pair, title=f"{pair.title} + {Source.MTP.label}")
     if finds_projector and target.projector is not None:
+        watcher.begin(target.projector.name)
         models["vision"] = undamaged(target.projector)
     return Prepared(
         pair=with_facts(replace(pair, license=pair.license or printable(target.license)), check),

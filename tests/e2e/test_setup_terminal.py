@@ -58,7 +58,7 @@ def test_without_a_pair_the_best_ones_are_proposed_and_none_is_forced(hub: Loopb
     terminal.until(lambda screen: "Which one?" in screen)
     printed = terminal.printed
     assert "This machine:" in printed
-    # A slow machine is told that they fit, but slowly.
+    # On a slow machine, the pairs fit but are slow.
     assert "fits:" in printed or "slow:" in printed
     terminal.press("q", "Enter")
     terminal.until(lambda screen: "Nothing was set up." in screen)

@@ -115,7 +115,7 @@ BY_NAME = Catalog(shipped_file()).pairs
 CATALOG = list(BY_NAME.values())
 PAIRS = [pytest.param(pair, id=name) for name, pair in BY_NAME.items()]
 PAIRS_WITH_SHAPE = [param for param in PAIRS if BY_NAME[str(param.id)].working is not None]
-"""Without those whose estimate is a guess until their headers are read."""
+"""Pairs with an estimate; the memory of other pairs is a guess until their headers are read."""
 BIG = Pair("big", "Big", HubModel("a/big", size=10 * GB), None, working=WorkingMemory(100_000, GB, GB))
 
 

@@ -146,7 +146,7 @@ def test_only_present_parts_of_a_split_model_count(tmp_path: Path) -> None:
     assert parts_here(first) == [second]
     first.touch()
     assert parts_here(first) == parts_here(second) == [first, second]
-    # A user who reads a whole model reports it as missing.
+    # Reading the file of a whole model reports that it is missing.
     assert parts_here(tmp_path / "m.gguf") == [tmp_path / "m.gguf"]
 
 

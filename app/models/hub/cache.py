@@ -148,7 +148,7 @@ def cached_file(source: HubModel, *, draft: bool = False) -> Path | None:
 
 
 def bytes_to_download(pair: Pair) -> int:
-    """Return the bytes of a pair that would be downloaded, if the catalog knows their sizes."""
+    """Return the bytes of a pair that would be downloaded, without files of unknown size."""
     n_bytes = 0
     for source in pair.sources:
         if isinstance(source, HubModel) and source.size is not None and cached_file(source) is None:

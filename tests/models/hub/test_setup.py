@@ -146,7 +146,9 @@ def test_the_projector_of_a_target_is_set_up_and_removed_with_it(hub: LoopbackHu
     assert found.projector.path == found.target.path.with_name("mmproj-F16.gguf")
     assert registry().read().downloaded == {found.target.path, found.projector.path}
     assert not registry().read().unused
-    assert looked_at(found.pair).download_bytes == 0
+    told: list[str] = []
+    assert looked_at(found.pair, told.append).download_bytes == 0
+    assert told[-1] == "Looking at mmproj-F16.gguf", "it is hashed under its own name"
     tandem("pairs", "remove", "mine", "--yes")
     assert not list(cache.folder().rglob("*.gguf"))
 
