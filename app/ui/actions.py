@@ -268,7 +268,7 @@ _MIN_LENGTH, _SIMILARITY = 4, 0.7
 def find(query: str, known: Sequence[FoundT]) -> list[FoundT]:
     """Return the items with every word of a query in their name, search words or description, best first.
 
-    If there is none, mistyped words are corrected; otherwise, the items with the most words of the query are returned.
+    If there are none, correct mistyped words, and return the items with the most words of the query.
     """
     typed = query.casefold().split()
     found = _matching(typed, known)

@@ -55,7 +55,7 @@ _MAINTAIN_S = 5.0
 
 
 class TandemApp(App[None], inherit_bindings=False):
-    """The chat application, built in this way by the command line and by tests.
+    """The chat application, for the command line and for tests.
 
     Args:
         engine_factory: Creates the engine, given the receiver of its events.
@@ -143,6 +143,7 @@ class TandemApp(App[None], inherit_bindings=False):
             self.screen.refresh()
 
     def _display(self, screen: Screen[Any], renderable: Any) -> None:
+        # Textual would wake its writing thread for each of three parts.
         driver = self._driver
         if not isinstance(renderable, FrameUpdate) or driver is None or self.is_headless or sys.platform == "win32":
             super()._display(screen, renderable)
@@ -281,7 +282,7 @@ class TandemApp(App[None], inherit_bindings=False):
     async def on_event(self, event: events.Event) -> None:
         is_input = isinstance(event, events.InputEvent | events.Paste)
         if is_input and (not self._takes_input or self._early_input or not self.screen.is_mounted):
-            # Half a screen fails, also at a key that no widget of the screen below had a use for.
+            # A screen without its widgets would fail, also on a key that the screen below did not handle.
             self._early_input.append(event)
             if self._takes_input:
                 self.screen.call_later(self.call_later, self._take_input)

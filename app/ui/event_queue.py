@@ -135,6 +135,7 @@ class EventQueue:
         self._idle_core = IdleCore()
 
     def __call__(self, event: Event) -> None:
+        """Add an event, on the worker's thread."""
         self._events.append(event)
         wake = self._wake
         if wake is not None and not self._woken and not isinstance(event, FrequentEvent):

@@ -44,7 +44,7 @@ def test_nothing_is_found_for_letters_that_are_in_no_word() -> None:
 
 def test_a_key_and_a_command_name_are_used_once() -> None:
     keys = [key for action in (*CHAT, *PROGRAM) if action.keys for key in action.keys.split(",")]
-    # Esc stops editing, withdraws a queued prompt, or stops the answer.
+    # Esc stops editing, takes back a queued prompt, or stops the answer.
     assert [key for key in keys if keys.count(key) > 1] == ["escape"] * 3
     names = [action.name for action in ACTIONS if action.is_command]
     assert len(names) == len(set(names))

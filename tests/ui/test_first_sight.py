@@ -88,14 +88,14 @@ async def test_the_theme_list_begins_at_the_current_theme() -> None:
 
 
 @pytest.mark.parametrize("width", [38, 54, 60, 78, 120])
-def test_lines_of_a_round_are_complete_at_any_width(width: int) -> None:
+def test_lines_of_a_step_are_complete_at_any_width(width: int) -> None:
     details = replace(ROUND, number=1234)
     lines = [*step_rows([details, replace(details, number=999)], 0, width), *step_lines(details, width)]
     assert all(line.cell_length <= width for line in lines)
     assert lines[-1].plain.startswith("the target wrote 0 (p .54); the dr")
 
 
-async def test_a_low_window_has_the_answer_and_what_became_of_a_round() -> None:
+async def test_a_low_window_shows_the_answer_and_a_step_without_probabilities() -> None:
     async with open_chat(size=(60, 14)) as chat:
         await chat.pilot.press("f3")
         await chat.send("go")

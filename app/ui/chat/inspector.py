@@ -27,7 +27,7 @@ _DETAIL_LINES, _BRIEF_LINES = 5, 3
 _AROUND_LEGEND = 3
 """Spaces around the legend in the title of the border."""
 _MIN_LINES_FOR_GAP = 10
-"""Height above which a blank line separates rows and details."""
+"""Height from which a blank line separates rows and details."""
 
 
 class Inspector(Widget):
@@ -157,7 +157,7 @@ _COLUMN_GAP = "   "
 _COLUMN_CELLS, _BRIEF_COLUMN_CELLS = (5, 11, 17, 9), (5, 11, 8, 9)
 """Widths of a step's number, source, accepted tokens and time, which stay in place when steps arrive."""
 _MIN_WIDTH_FOR_EXPLANATIONS = 72
-"""Width above which numbers are explained."""
+"""Width from which numbers are explained."""
 
 
 def visible(piece: bytes) -> str:
@@ -309,7 +309,7 @@ def _disagreement(details: StepDetails, width: int) -> Content:
 # The place of a step in the text
 
 _N_ANCHOR_STEPS = 4
-"""Steps whose joined text is searched for after text without steps."""
+"""Number of first steps whose text is searched for if more text follows the last step."""
 _MAX_GAP_CHARS = 64
 """Longest text between two steps, in characters: reasoning marks, which belong to no step."""
 

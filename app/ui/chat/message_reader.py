@@ -22,7 +22,7 @@ from app.ui.key_names import key
 COUNT_AFTER_S = 1.0
 """Seconds without a key before a prompt is counted."""
 _COUNTED_CHARS = 400
-"""Length above which a prompt is counted, in characters; a prompt with a file is always counted."""
+"""Length from which a prompt is counted, in characters; a prompt with a file is always counted."""
 
 
 class MessageReader:

@@ -255,7 +255,7 @@ class Renderer:
             view.status.rest("ready")
         if not ended.is_open:
             return
-        # A short answer does not attract the user from another window.
+        # A short answer does not call the user back from another window.
         if view.status.seconds >= LONG_S and not view.app.app_focus:
             view.app.bell()
         view.set_timer(COLLECT_DELAY_S, _collect)

@@ -124,7 +124,7 @@ class ChatView(Vertical):
     async def fill(self) -> None:
         """List the conversations, then import what the first answer needs."""
         await self.sidebar.fill()
-        # Now, because an earlier key press would wait for both imports.
+        # Not earlier, because a key pressed meanwhile would wait for both imports.
         threading.Thread(target=_preload_markdown, daemon=True).start()
 
     def _why_no_pictures(self) -> str | None:

@@ -214,7 +214,7 @@ class WaitingPrompts(Static):
         self.display = False
 
     def on_mount(self) -> None:
-        # The key that withdraws a prompt may do something else first, such as closing a list.
+        # The key that takes back a prompt may do something else first, such as closing a list.
         self.screen.bindings_updated_signal.subscribe(self, lambda _: self.display and self.refresh())
 
     def put(self, prompts: Sequence[str]) -> None:

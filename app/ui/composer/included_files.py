@@ -64,6 +64,7 @@ class Reference:
 
 
 def without_file(message: str) -> list[str]:
+    """Return the first few references of a message that name no file."""
     question, attachments = split(message)
     names = {each.name for each in attachments}
     found = dict.fromkeys(f"@{each.readings[-1]}" for each in references(question) if names.isdisjoint(each.readings))
@@ -99,7 +100,7 @@ def dropped_files(text: str) -> str | None:
         try:
             paths = [_path_of(each) for each in written if each]
         except OSError:
-            # On Windows, a URL may have no path.
+            # On Windows, some URLs name no path.
             continue
         if paths and all(_DROPPED_FILE.search(path) and is_file(_placed(path, Path())) for path in paths):
             return "".join(map(completed, paths))

@@ -13,14 +13,7 @@ from app.models.model_names import known_as, quantization
 from app.models.registry import ModelOnDisk, SetUp
 from app.settings.live import LiveSettings
 from app.ui.models.state import FitOption, LoadRequest
-from app.worker.known_pairs import (
-    ProcessOptions,
-    is_here,
-    of_entry,
-    of_file,
-    pair_by_name,
-    registry,
-)
+from app.worker.known_pairs import ProcessOptions, is_here, of_entry, of_file, pair_by_name, registry
 from app.worker.pair_loader import PairLoader, pair_loader
 
 if TYPE_CHECKING:

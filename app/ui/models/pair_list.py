@@ -23,8 +23,8 @@ _NAME_CELLS, _MIN_NAME_CELLS = 18, 12
 """Widths of a pair's name, and of the target's name when models are shortened."""
 _NAME_SHARE = 3
 """Names may take one in this many cells of a window."""
-_SIZE_CELLS, _STATUS, _FIT_CELLS, _SPEED_CELLS = 8, 11, 8, 15
-_FEWEST_MODELS = 8
+_SIZE_CELLS, _STATUS_CELLS, _FIT_CELLS, _SPEED_CELLS = 8, 11, 8, 15
+_MIN_MODELS_CELLS = 8
 _WIDE_CELLS = 110
 """Width from which status and fit have a column each, and the expected speed is shown."""
 _GAP = "  "
@@ -113,17 +113,17 @@ class PairList(ChoiceList[PairCard | None]):
         name = Content.styled(printable(card.name), "bold" if chosen else "")
         is_wide = width >= _WIDE_CELLS
         more = _FIT_CELLS + _SPEED_CELLS + 2 * len(_GAP) if is_wide else 0
-        room = width - len(mark) - name_width - _SIZE_CELLS - _STATUS - 3 * len(_GAP) - more - 1
+        room = width - len(mark) - name_width - _SIZE_CELLS - _STATUS_CELLS - 3 * len(_GAP) - more - 1
         for_name = self._most_name(width) if name.cell_length > name_width else name_width
         columns: list[Content | str] = [mark, cell(name, for_name)]
-        if room >= _FEWEST_MODELS and for_name == name_width:
+        if room >= _MIN_MODELS_CELLS and for_name == name_width:
             # In a wide window the sizes are beside the models, not at the right edge.
             room = min(room, self._longest_models)
             columns += [_GAP, cell(models_text(card, colored=chosen, room=room), room)]
         columns += [_GAP, f"{card.size:>{_SIZE_CELLS}}", _GAP]
         status = status_text(card, self.state.setups.get(card.name))
         if is_wide:
-            columns += [cell(Content(status), _STATUS), _GAP, cell(Content(card.proposal.word), _FIT_CELLS)]
+            columns += [cell(Content(status), _STATUS_CELLS), _GAP, cell(Content(card.proposal.word), _FIT_CELLS)]
             columns += [_GAP, Content.styled(printable(card.proposal.pace or ""), "$quiet")]
         else:
             columns.append(status or card.proposal.word)
@@ -136,7 +136,7 @@ class PairList(ChoiceList[PairCard | None]):
     def _most_name(self, width: int) -> int:
         """Return the width of a long name: in a narrow window its end matters more than the models."""
         usual = self._name_width(width)
-        return usual if width >= _WIDE_CELLS else max(usual, width - _SIZE_CELLS - _STATUS - _MARGIN_CELLS)
+        return usual if width >= _WIDE_CELLS else max(usual, width - _SIZE_CELLS - _STATUS_CELLS - _MARGIN_CELLS)
 
     def details(self, at: int, width: int) -> Iterator[Content]:
         card = self.rows[at]

@@ -39,7 +39,7 @@ class PairService:
         self._opener, self._session = opener, session
         self._registry = known_pairs.registry()
         self._machine: str | None = None
-        """This machine in one line; empty until it is known."""
+        """This machine in one line; None until it is known."""
         self._capacity: Capacity | None = None
         self._cached: Set[HubModel] = frozenset()
         """Models on this machine."""

@@ -126,7 +126,7 @@ def _inline(tokens: Sequence[Token]) -> Content:
 
 # Blocks
 
-_QUOTE_BAR = Content.styled("┃ ", "$rule")
+_BLOCK_BAR = Content.styled("┃ ", "$rule")
 _WRAPPED_BAR = Content.styled("┃ ↪ ", "$rule")
 
 
@@ -141,8 +141,8 @@ def code_rows(lines: Sequence[str], info: str, *, may_grow: bool = False) -> lis
     """Return lines of code as rows, in the language of a fence."""
     language = info.split(maxsplit=1)[0] if info.strip() else ""
     colored = colored_lines([spaced(line) for line in lines], language, may_grow=may_grow)
-    rows = [Row(content, _QUOTE_BAR, _WRAPPED_BAR, source=line) for line, content in zip(lines, colored, strict=True)]
-    return [CodeStart(colored[0], _QUOTE_BAR, _WRAPPED_BAR, source=lines[0]), *rows[1:]]
+    rows = [Row(content, _BLOCK_BAR, _WRAPPED_BAR, source=line) for line, content in zip(lines, colored, strict=True)]
+    return [CodeStart(colored[0], _BLOCK_BAR, _WRAPPED_BAR, source=lines[0]), *rows[1:]]
 
 
 _LIST_BULLETS = ("• ", "◦ ", "· ")
@@ -221,7 +221,7 @@ def block_rows(node: SyntaxTreeNode, lines: Sequence[str], depth: int = 0) -> li
 def _quoted(row: Row) -> Row:
     if type(row) is Row and row.source is None:
         row = Row(row.content.stylize_before("$quiet"), row.first, row.rest)
-    return row.indented(_QUOTE_BAR, _QUOTE_BAR)
+    return row.indented(_BLOCK_BAR, _BLOCK_BAR)
 
 
 def _table_rows(node: SyntaxTreeNode) -> list[Row]:

@@ -33,7 +33,7 @@ _ACTIVITY_LINES = 4
 _LAST_ANSWER = "last answer"
 _COLUMN_GAP = "   "
 _SPEED_CELLS, _BARS_CELLS, _ACCEPTED_CELLS, _SPEEDUP_CELLS = 10, 8, 17, 23
-"""Widths of the numbers. Each keeps its place whatever other rows show."""
+"""Widths of the numbers. Each keeps its place, whatever the others show."""
 _MIN_BARS_COLUMNS = 110
 """Width of the window from which the line shows bars."""
 _MODE_NAMES = {"automatic": "drafting automatic", "fixed": "drafting fixed", "off": "drafting off"}

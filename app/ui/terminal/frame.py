@@ -52,7 +52,7 @@ class Scroll(NamedTuple):
 
 
 _MIN_ERASED_CELLS = 12
-"""Fewest blank cells that are erased instead of written."""
+"""A longer run of blank cells is erased instead of written."""
 _MOVE_COST = 16
 """Cost in characters to move the cursor to a piece and to switch to its style."""
 _MAX_STORED_STRIPS = 2_000

@@ -173,7 +173,7 @@ class AnswerMessage(MessageItem):
     def end(self, node: Node) -> None:
         """Show how the answer ended."""
         self.node = node
-        self._activity, self._is_running = "", False
+        self._activity, self._is_running = None, False
         # A truncated call does not run.
         self._call_text = "\n".join(map(shown_call, node.calls))
         self._arrange()

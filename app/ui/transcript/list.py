@@ -83,7 +83,7 @@ class MessageList(MessageNavigation):
         self._tree = Tree()
         self._pair: PairInfo | None = None
         self._shown: object = None
-        """The last result of `show`."""
+        """The branch and the running answer of the last `show`."""
         self._unread: set[int] = set()
         """Messages that the model no longer reads."""
         self._model = ""

@@ -124,6 +124,7 @@ class MessageItem(Item):
         return ()
 
     def lay_out(self) -> None:
+        """Make the parts."""
         raise NotImplementedError
 
     def place(self, at: int, of: int, *, can_go_on: bool, model: str) -> None:

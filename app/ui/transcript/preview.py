@@ -51,7 +51,7 @@ class PicturePreview(Folding):
 
 
 def preview_room(window: Size) -> tuple[int, int]:
-    """Return the largest columns and rows of a preview in a window."""
+    """Return the largest numbers of columns and rows of a preview in a window."""
     return min(_MOST_COLUMNS, window.width // 2), min(_MOST_ROWS, max(_LEAST_ROWS, window.height // _SHARE_OF_WINDOW))
 
 

@@ -67,6 +67,7 @@ class LineScroll(ScrollView, RowCanvas):
         return max(1, min(_MAX_COLUMNS, self._columns - 2))
 
     def lay_out(self, item: Item) -> None:
+        """Make the parts of an item."""
         raise NotImplementedError
 
     def _measure(self, start: int = 0) -> None:

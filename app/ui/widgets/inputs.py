@@ -123,7 +123,7 @@ class FilterInput(QuietInput):
 
 
 class SearchLine(Horizontal):
-    """The line above a list: a mark, the input that filters the list, and what stands on its right."""
+    """The line above a list: a mark, the input that filters the list, and other widgets on its right."""
 
     SCOPED_CSS = False
     DEFAULT_CSS = """

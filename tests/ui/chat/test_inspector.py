@@ -25,7 +25,7 @@ def listed(chat: Chat) -> list[str]:
     return ["".join(words[: 1 + (words[0] == ">")]) for words in found if words and words[0][-1] in ">0123456789"]
 
 
-async def test_keys_and_the_mouse_choose_the_round_that_is_explained() -> None:
+async def test_keys_and_the_mouse_choose_the_step_that_is_explained() -> None:
     async with open_chat(size=(80, 24)) as chat:
         await chat.pilot.press("f3")
         await chat.send("go")
@@ -57,7 +57,7 @@ def rows(chosen: int, *rounds: StepDetails, width: int = 100) -> list[str]:
     return [line.plain.rstrip().replace(MARK, ">") for line in step_rows(rounds, chosen, width)]
 
 
-def test_rounds_stand_in_columns_and_the_chosen_one_shows_what_it_cost() -> None:
+def test_steps_are_in_columns_and_the_chosen_step_shows_its_cost() -> None:
     plain = replace(ROUND, number=9, drafted=(), sources=(), written=(b"a",), n_accepted=0, total_ns=4_000_000)
     newest = replace(ROUND, number=10, sources=BOTH)
     assert rows(0, newest, plain) == [

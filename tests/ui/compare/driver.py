@@ -40,11 +40,11 @@ def made(side: str, seconds: float, *, text: str = TEXT, tokens: int = 201, firs
 
 
 Chances = tuple[float, float]
-"""Probabilities of the token without drafts and of the other one."""
+"""Probabilities of the token without drafts and of the token with drafts."""
 
 
 def tie(index: int, plain: str, drafted: str, alone: Chances, batched: Chances, why: str) -> Difference:
-    """A difference that rounding explains."""
+    """Return a difference that rounding explains."""
     logits = (17.25, 17.249), (17.248, 17.251)
     return Difference(index, 11, 12, plain, drafted, 5, *logits, 0.004, True, why, alone, batched)
 

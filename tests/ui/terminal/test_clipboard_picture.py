@@ -16,7 +16,7 @@ Runs = list[Sequence[str]]
 
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> Runs:
-    """Return the run commands; each answers with its program's output for the bytes \x89PNG."""
+    """Return the commands that were run; each answers with its program's output for the bytes \\x89PNG."""
     found: Runs = []
     answers = {
         "osascript": b"\xc2\xabdata PNGf89504E47\xc2\xbb\n",
