@@ -173,7 +173,7 @@ SETTINGS: tuple[Setting, ...] = (
     _setting(
         "answer.tool_rounds",
         Number(1, 1000, whole=True),
-        "answers with tool calls in a row before asking",
+        "rounds of tool calls before Tandem asks you",
         default=25,
     ),
     _setting("answer.titles", Switch(), "conversation titles by the model", more="written after the first answer"),
