@@ -41,7 +41,7 @@ class Offer:
         return f"frees about {memory_size(self.gain_bytes)}{'' if self.suffices else ' (not enough alone)'}"
 
 
-Candidate = tuple[str, str, Layer | ModelMemory]
+_Candidate = tuple[str, str, Layer | ModelMemory]
 """A change to try: its words, its cost, and the settings or the other target that it needs."""
 
 
@@ -73,7 +73,7 @@ def offers(pair: PairNeeds, *, smaller: Proposal | None = None, flash_attention:
     return tuple(offer for offer in found if offer is not None and offer.gain_bytes > 0)
 
 
-def _first_that_fits(pair: PairNeeds, now: Plan, candidates: Iterable[Candidate]) -> Offer | None:
+def _first_that_fits(pair: PairNeeds, now: Plan, candidates: Iterable[_Candidate]) -> Offer | None:
     offer = None
     for what, cost, change in candidates:
         settings = {} if isinstance(change, ModelMemory) else change
@@ -93,7 +93,7 @@ def _freed(pair: PairNeeds, now: Plan, planned: Plan) -> int:
     return before - after
 
 
-def _experts_in_ram(pair: PairNeeds, now: Plan) -> Iterator[Candidate]:
+def _experts_in_ram(pair: PairNeeds, now: Plan) -> Iterator[_Candidate]:
     """Yield the experts of as many layers in RAM as needed, or of all if the user's number does not fit."""
     n_layers = len(pair.target.experts)
     if n_layers and not now.target.on_cpu:
@@ -102,7 +102,7 @@ def _experts_in_ram(pair: PairNeeds, now: Plan) -> Iterator[Candidate]:
         yield experts_in_ram(n, n_layers), "the CPU computes these experts, more slowly", {"model.n_cpu_moe": n}
 
 
-def _shorter_contexts(pair: PairNeeds) -> Iterator[Candidate]:
+def _shorter_contexts(pair: PairNeeds) -> Iterator[_Candidate]:
     asked = pair.target.n_ctx
     lengths = [1 << n for n in reversed(range(32)) if _MIN_CTX <= 1 << n < asked]
     useful = [n for n in lengths if n <= _USEFUL_CTX] or lengths
@@ -110,7 +110,7 @@ def _shorter_contexts(pair: PairNeeds) -> Iterator[Candidate]:
         yield f"a context of {n_ctx:,} tokens", f"{n_ctx / asked:.0%} of the requested context", {"model.ctx": n_ctx}
 
 
-def _quantized_caches(pair: PairNeeds, flash_attention: str) -> Iterator[Candidate]:
+def _quantized_caches(pair: PairNeeds, flash_attention: str) -> Iterator[_Candidate]:
     settings: Layer = {
         name: "q8_0"
         for name, need in (("model.kv_type", pair.target), ("draft.kv_type", pair.draft))
@@ -121,7 +121,7 @@ def _quantized_caches(pair: PairNeeds, flash_attention: str) -> Iterator[Candida
     yield "8-bit KV caches (q8_0)", "answers may differ slightly; long prompts are read more slowly", settings
 
 
-def _smaller_quantizations(target: ModelMemory) -> Iterator[Candidate]:
+def _smaller_quantizations(target: ModelMemory) -> Iterator[_Candidate]:
     for name, bits in _BITS_PER_WEIGHT.items():
         size = int((target.n_parameters or 0) * bits / 8)
         if 0 < size < _NOTICEABLE_SHARE * target.weights:
@@ -143,14 +143,14 @@ def _requantized(need: ModelMemory, weights: int) -> ModelMemory:
     )
 
 
-def _other_draft_devices(pair: PairNeeds, now: Plan) -> Iterator[Candidate]:
+def _other_draft_devices(pair: PairNeeds, now: Plan) -> Iterator[_Candidate]:
     if pair.draft is None or now.draft is None or pair.draft.follows_target or now.draft.on_cpu:
         return
     for name in [*(room.name for room in fast_devices(pair.rooms) if room.name not in now.draft.devices), MAIN]:
         yield f"the draft on {'the CPU' if name == MAIN else name}", "slower drafts", {"draft.device": (name,)}
 
 
-def _fewer_gpu_layers(pair: PairNeeds, now: Plan) -> Iterator[Candidate]:
+def _fewer_gpu_layers(pair: PairNeeds, now: Plan) -> Iterator[_Candidate]:
     """Yield fewer and fewer layers on the GPU, first with the draft on the GPU, then on the CPU."""
     asked, n_layers = pair.asked, pair.target.n_layers
     if now.target.on_cpu:

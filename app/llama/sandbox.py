@@ -175,7 +175,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
             # Repeat, because an exception in a finalizer is ignored. The thread ends silently with this exception.
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(SystemExit))
             thread.join(_AGAIN_S)
-        self._left_s -= used_s[0] if used_s else self._left_s
+        self._left_s = self._left_s - used_s[0] if used_s else 0.0
         if errors:
             raise errors[0]
         if not results or self._left_s <= 0:

@@ -48,13 +48,11 @@ _SYSTEM_PROBE, _USER_PROBE, _TOOL_PROBE = "8120394756", "4975038621", "730591824
 """Probe texts that no template contains; capitals or JSON do not change digits."""
 _PROBE_SCHEMA = {"type": "object", "properties": {"a": {"type": "string", "description": "a"}}, "required": ["a"]}
 _PROBE_TOOL = {"type": "function", "function": {"name": _TOOL_PROBE, "description": "a", "parameters": _PROBE_SCHEMA}}
-
-
 _Tools = Sequence[Mapping[str, Any]]
 
 
 class TemplateBudgetError(TemplateError):
-    """The template exceeded its budget of time, steps or memory."""
+    """The template exceeded its budget of time or memory."""
 
 
 class ChatTemplate:
@@ -118,7 +116,7 @@ class ChatTemplate:
                 return
 
     def renew_budget(self) -> None:
-        """Reset the time, steps and memory that all renderings share."""
+        """Reset the time and memory that all renderings share."""
         self._sandbox.renew_budget()
 
     def render(self, messages: Sequence[Message], thinking: Thinking = AS_TRAINED, tools: _Tools = ()) -> str:
@@ -137,7 +135,7 @@ class ChatTemplate:
             except TemplateBudgetError:
                 raise
             except TemplateError as error:
-                # The reason is why the last form is refused.
+                # If all forms are refused, the last reason is reported.
                 refusal = error
         assert refusal is not None
         raise refusal

@@ -189,7 +189,7 @@ NO_CUDA = LoadFailure("", "Install the toolkit.", ("cuda",), cuda="12")
         (machine(), NO_CUDA, CPU, CPU_SOURCE),
     ],
 )
-def test_the_build_in_place_of_one_that_does_not_load(
+def test_a_build_that_does_not_load_is_replaced(
     here: Machine, failure: LoadFailure | None, command: str, other: str
 ) -> None:
     found = given(here, None, failure=failure)

@@ -181,7 +181,7 @@ def test_an_apple_gpu_is_fast_and_takes_ram() -> None:
     assert where(plan(need(30), None, (apple, remote, ram(64)))) == (("MTL0", "RPC0"), None)
 
 
-def test_an_absent_device_is_named_with_those_that_are_there() -> None:
+def test_an_absent_device_is_reported_with_the_present_devices() -> None:
     for asked in ({"devices": ("CUDA1",)}, {"draft_place": on("CUDA1")}):
         with pytest.raises(UsageError, match="no device CUDA1") as caught:
             plan(need(5), SMALL, ONE, **asked)

@@ -56,7 +56,7 @@ class ArgumentReader:
         self._value_schema = schema
         self._is_open = self._is_text = False
         self._close = self._value = ""
-        self._scanned = self._depth = 0
+        self._scanned = self._counted = self._depth = 0
 
     def read(self, text: str, *, is_last: bool = False, is_whole: bool = False) -> tuple[str, str]:
         """Return the next JSON text, and the text that is undecided or follows the arguments.
@@ -92,7 +92,7 @@ class ArgumentReader:
         self._is_text = kinds == _ONLY_STRING or (says_text and (kinds is None or "string" in kinds))
         self._is_open, self._value = False, ""
         self._close = self._argument.end.strip().replace("$KEY", key)
-        self._scanned = self._depth = 0
+        self._scanned = self._counted = self._depth = 0
         comma = ", " if self._used else ""
         self._used.append(key)
         return f"{comma}{json.dumps(key, ensure_ascii=False)}: ", rest[found.end :]
@@ -173,10 +173,10 @@ class ArgumentReader:
 
     def _is_in_call(self, value: str, rest: str, is_last: bool, is_whole: bool) -> bool | None:
         """Return whether a value began a call, and its own call ends after that one; None if that is undecided."""
-        depth = 0
-        for mark in () if self._has_escapes else self._nesting.finditer(self._value + value):
-            depth = depth + 1 if mark["opening"] else max(0, depth - 1)
-        if not depth:
+        for mark in () if self._has_escapes else self._nesting.finditer(self._value + value, self._counted):
+            self._depth = self._depth + 1 if mark["opening"] else max(0, self._depth - 1)
+            self._counted = mark.end()
+        if not (depth := self._depth):
             return False
         for mark in self._nesting.finditer(rest):
             depth += 1 if mark["opening"] else -1

@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool call with arguments, a JSON object as text; its id in a conversation is "" as written by a model."""
+    """A tool call: its arguments are a JSON object as text, and its id is "" until a conversation gives it one."""
 
     name: str
     arguments: str

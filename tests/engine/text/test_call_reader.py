@@ -191,9 +191,10 @@ def test_calls_and_their_ends_in_an_argument_are_text(form: CallFormat, text: st
     raw = text
     if form.argument is not None and form.argument.values is Values.PYTHON and not form.argument.end:
         raw = text.replace("'", "\\'").replace("\n", "\\n")
-    for keys in (("path", "content"), ("content", "path")):
-        answer = written(form, [("write_file", {key: {"path": "p", "content": raw}[key] for key in keys})])
-        assert both(answer).values == [("write_file", {"path": "p", "content": text})]
+    for path, shown in (("p", "p"), (raw, text)):
+        for values in ({"path": path, "content": raw}, {"content": raw, "path": path}):
+            found = both(written(form, [("write_file", values)])).values
+            assert found == [("write_file", {"path": shown, "content": text})]
 
 
 @pytest.mark.parametrize("form", TAGGED, ids=lambda form: form.name)
