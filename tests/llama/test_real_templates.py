@@ -168,8 +168,9 @@ def test_a_prompt_is_that_of_plain_jinja(name: str) -> None:
 
 @every_template
 @pytest.mark.parametrize("arguments", ["", '["violet"]', '{"ref": vio'])
-def test_arguments_that_are_no_object_change_nothing_before_the_call(name: str, arguments: str) -> None:
+def test_broken_arguments_change_only_the_call(name: str, arguments: str, monkeypatch: pytest.MonkeyPatch) -> None:
     template = ChatTemplate(source_of(name), "<s>", "</s>")
+    monkeypatch.setattr("app.llama.template._now", lambda layout: "noon")
     question = user("quince")
     before = template.render([question, answer("", CALL), FOUND], tools=TOOLS).partition("quince")[0]
     broken = replace(CALL, arguments=arguments)
