@@ -247,7 +247,8 @@ class AutomaticDrafting(Strategy):
         labels = [label for label, source in zip(judged, proposal.sources, strict=False) if not source.is_free]
         # If a step predicted all tokens, the next token follows an accepted token.
         follows_accepted = self._all_predicted
-        self._all_predicted = len(labels) == len(result.tokens) and labels[-1][-1]
+        n = len(judged)
+        self._all_predicted = n == len(result.tokens) and judged[-1][-1] and not proposal.sources[n - 1].is_free
         for _, depth, accepted in labels:
             if depth > 0 or follows_accepted:
                 self._run_length.observe_token(accepted=accepted)
