@@ -11,11 +11,11 @@ from app.engine.sources import Source
 from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
 from app.engine.text.tool_calls import ToolCall, shown_call
-from app.engine.types import DraftingStatus, DraftParams, FinishReason
+from app.engine.types import DraftingStatus, FinishReason
 from app.models.pair_info import ModelInfo, PairInfo
 from app.settings.layers import Layer
 from app.worker.engine_worker import Job, Loader, Progress
-from app.worker.events import AnswerPlan, Event, Failed, Finished, Loaded, LoadProgress
+from app.worker.events import Event, Failed, Finished, Loaded, LoadProgress
 from app.worker.jobs import MeasureJob
 from app.worker.request import AnswerRequest, LoadedPair
 
@@ -38,7 +38,6 @@ STATS = GenerationStats(
 )
 """106.7 tok/s, acceptance 78%, 5.9 tokens per step, 2.1k of context."""
 GAINING = replace(STATS, speedup=Speedup(3.1, measured=True, verdict="winning"))
-PLAN = AnswerPlan("fixed", "model", DraftParams(), None)
 MEASURING = 5000
 """The number of the job that measures the pair; no other job has it."""
 
@@ -127,7 +126,7 @@ class FakeEngine:
         calls: tuple[ToolCall, ...] = (),
     ) -> None:
         number = request or len(self.requests)
-        self.emit(Finished(number, reason, self._text, self._thoughts, stats, PLAN, repeats=repeats, calls=calls))
+        self.emit(Finished(number, reason, self._text, self._thoughts, stats, repeats=repeats, calls=calls))
 
     def calls(self, call: ToolCall) -> None:
         """Write a tool call, and end the answer with it."""

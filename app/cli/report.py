@@ -18,7 +18,7 @@ _TENTH_S = 0.095
 
 def summary(event: Finished, pair: PairInfo) -> str:
     """Return one line with tokens, speed, speedup, acceptance and TTFT, if measured."""
-    parts = [event.numbers.pace + _drafts(event), _first_token(event.stats)]
+    parts = [event.stats.pace + _drafts(event), _first_token(event.stats)]
     line = "; ".join(filter(None, (", ".join(filter(None, parts)), _undrafted(event))))
     longer = why_no_longer(pair) if event.at_limit else "--ctx"
     endings = {
@@ -47,7 +47,7 @@ def ignored_flags(support: ThinkingSupport, settings: Resolved) -> tuple[str, ..
 
 
 def _drafts(event: Finished) -> str:
-    numbers = event.numbers
+    numbers = event.stats
     if numbers.per_step is None:
         return ""
     drafts = f"({numbers.accepted}, {numbers.per_step:.1f} tokens per step)"
@@ -60,10 +60,10 @@ def _undrafted(event: Finished) -> str | None:
     if event.stats.draft_n:
         unknown = status is not None and status.reason == NEVER_MEASURED
         return "speedup unknown; measure this pair with tandem tune" if unknown else None
-    if status is not None or event.plan.draft_params is not None:
+    if status is not None or event.draft_params is not None:
         return why_undrafted(event.why_undrafted)
     # An answer that was stopped before its first token says nothing about drafting.
-    return NO_DRAFT if event.plan.mode == "off" and event.stats.predicted_n else None
+    return NO_DRAFT if event.stats.mode == "off" and event.stats.predicted_n else None
 
 
 def _first_token(stats: GenerationStats) -> str:
@@ -78,13 +78,13 @@ def as_json(
 ) -> dict[str, Any]:
     """Return the answer with all numbers; `timings` uses llama-server's names."""
     stats = event.stats
-    params, gain = event.plan.draft_params, event.numbers.speedup
+    params, gain = event.draft_params, stats.speedup
     return {
         "text": event.text,
         "reasoning": event.reasoning,
         "calls": list(calls) or [{"name": call.name, "arguments": call.arguments} for call in event.calls],
         "finish_reason": event.reason.value,
-        "seed": event.plan.seed,
+        "seed": event.seed,
         "notices": notices,
         "device": pair.device,
         "timings": {
@@ -93,8 +93,8 @@ def as_json(
             "first_token_ms": stats.first_token_ns * _MS_PER_NS,
         },
         "speculation": {
-            "mode": event.plan.mode,
-            "drafter": event.plan.drafter,
+            "mode": stats.mode,
+            "drafter": stats.drafter,
             "n_max": params.n_max if params is not None else None,
             "n_min": params.n_min if params is not None else None,
             "p_min": params.p_min if params is not None else None,

@@ -197,7 +197,7 @@ def measure(races: Sequence[Sequence[Round]], name: str, against: str) -> SideFi
         acceptance=sum(run.stats.draft_n_accepted for run in runs) / drafted if drafted else None,
         tokens_per_verify=emitted / verified if verified else None,
         draft_prompt_ms=statistics.median(run.stats.draft_prompt_ns / 1e6 for run in runs) if runs else 0.0,
-        drafter=runs[-1].drafter if runs else "none",
+        drafter=(runs[-1].stats.drafter if runs else None) or "none",
         is_idle=name != against and bool(runs) and not drafted and not any(run.stats.draft_prompt_ns for run in runs),
     )
 

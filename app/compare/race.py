@@ -77,7 +77,6 @@ class Run:
     Attributes:
         tokens: Token ids of the answer with its end token.
         notices: Notices of the responder, such as a lost draft model.
-        drafter: "model", "ngram", "model+ngram" or "none".
         why: Why nothing was drafted, if known.
         wall_s: Duration in seconds; 0 if unknown.
         others_s: CPU seconds of other programs in that time.
@@ -91,7 +90,6 @@ class Run:
     stats: GenerationStats
     steps: tuple[VerifyStep, ...] = ()
     notices: tuple[str, ...] = ()
-    drafter: str = "none"
     why: str | None = None
     wall_s: float = 0.0
     others_s: float = 0.0
@@ -207,7 +205,6 @@ def answer_as(
         stats=finished.stats,
         steps=tuple(steps),
         notices=tuple(notices),
-        drafter=finished.plan.drafter,
         why=finished.why_undrafted,
         wall_s=time.monotonic() - began,
         others_s=others_seconds() - others_before,

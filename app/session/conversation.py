@@ -152,7 +152,7 @@ class Conversation(Branches):
     def finish(self, event: Finished) -> Outcome:
         """Store an ended answer with its numbers."""
         ending = Ending(event.reason, event.repeats, at_limit=event.at_limit)
-        numbers = event.numbers.after(self._running.start.numbers) if self._running is not None else event.numbers
+        numbers = event.stats.after(self._running.start.numbers) if self._running is not None else event.stats
         stats = {**ending.numbers, **numbers.document, **self._models()}
         if event.calls and event.reason is FinishReason.STOP and self._running is not None:
             answer = self._running.start.id

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import astuple, dataclass, field
 from functools import cached_property
 from typing import Any
 
 from app.core.errors import AppError
 from app.engine.drafting_report import nothing_fixed
 from app.engine.events import PromptProgress, Step
-from app.engine.sources import Source, drafter_of
 from app.engine.stats import GenerationStats
 from app.engine.text.tool_calls import ToolCall
-from app.engine.types import Drafting, DraftingStatus, DraftParams, FinishReason
+from app.engine.types import DraftingStatus, DraftParams, FinishReason
 from app.models.pair_info import PairInfo
 
 
@@ -69,30 +67,6 @@ class ToolReturned:
     text: str
     is_error: bool = False
     seconds: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerPlan:
-    """Drafting mode and seed of an answer, as `--json` reports them.
-
-    Attributes:
-        mode: "auto", "fixed" or "off".
-        drafter: Sources that may draft, such as "model", "ngram", "mtp+ngram" or "none".
-        seed: Random seed; None for a greedy answer.
-    """
-
-    mode: str
-    drafter: str
-    draft_params: DraftParams | None
-    seed: int | None
-
-    @classmethod
-    def of(cls, drafting: Drafting, sources: Sequence[Source], seed: int | None) -> AnswerPlan:
-        """Build the plan from the request and the draft sources; without sources there is no drafting."""
-        if drafting is None or not sources:
-            return cls("off", "none", None, seed)
-        fixed = drafting if isinstance(drafting, DraftParams) else None
-        return cls("auto" if fixed is None else "fixed", "+".join(sources), fixed, seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +125,8 @@ class Finished:
 
     Attributes:
         text: The whole answer without reasoning, including a continued beginning.
+        draft_params: The parameters of fixed drafting, if the answer could have drafts.
+        seed: Random seed; None for a greedy answer.
         repeats: Consecutive occurrences of the last block, if they ended the answer; else 0.
         at_limit: Whether the context was full at its largest size.
         lost: Why the drafter failed, as a sentence, if it did.
@@ -163,8 +139,9 @@ class Finished:
     text: str
     reasoning: str
     stats: GenerationStats
-    plan: AnswerPlan
     drafting: DraftingStatus | None = None
+    draft_params: DraftParams | None = None
+    seed: int | None = None
     repeats: int = 0
     at_limit: bool = False
     lost: str | None = None
@@ -172,18 +149,13 @@ class Finished:
     calls: tuple[ToolCall, ...] = ()
 
     @property
-    def numbers(self) -> GenerationStats:
-        return replace(self.stats, drafter=self.plan.drafter, mode=self.plan.mode)
-
-    @property
     def why_undrafted(self) -> str | None:
         """Return as a clause why nothing was drafted; None if something was drafted or the reason is unknown."""
         if self.stats.draft_n:
             return None
-        drafter = drafter_of(self.plan.drafter)
+        drafter, fixed = self.stats.source, self.draft_params
         if self.lost:
             return drafter.failed
-        fixed = self.plan.draft_params
         if fixed is not None:
             # The first token comes from the prompt; an answer that ended there requested no draft.
             asked = self.stats.predicted_n > 1 or fixed.n_max == 0

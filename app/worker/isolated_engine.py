@@ -4,6 +4,7 @@ import logging
 import queue
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from app.conversations.message import Prefill
 from app.core.errors import AppError, EngineLostError, StoppedError, UsageError
@@ -13,7 +14,7 @@ from app.engine.stats import GenerationStats
 from app.engine.types import FinishReason
 from app.worker.engine_process import MethodCall, Process
 from app.worker.engine_worker import AnswerJob, Command, CommandQueue, LoadPair, RunJob
-from app.worker.events import AnswerPlan, Event, Failed, Finished, JobEnded, Loaded, Notice
+from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, Notice
 from app.worker.jobs import ReloadJob
 
 _CLOSE_S = 5.0
@@ -207,7 +208,6 @@ def _stopped(command: Command, steps: Sequence[Step] = ()) -> Event:
         reason=FinishReason.CANCELLED,
         text=(prefill.text + "".join(s.text for s in segments if not s.reasoning)).lstrip(),
         reasoning=(prefill.reasoning + "".join(s.text for s in segments if s.reasoning)).strip(),
-        stats=steps[-1].stats if steps else GenerationStats(),
-        plan=AnswerPlan.of(request.drafting, (), None),
+        stats=replace(steps[-1].stats if steps else GenerationStats(), drafter="none", mode="off"),
         drafting=steps[-1].drafting if steps else None,
     )

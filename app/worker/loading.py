@@ -234,7 +234,7 @@ def trial(chosen: ChosenPair, cancelled: Callable[[], bool]) -> str:
                 if not (event.text.strip() or event.reasoning.strip()) and not cancelled():
                     fix = "Choose another quantization or another model."
                     raise PairError("The pair loads but its answer is empty.", fix)
-                return ". ".join(part.rstrip(".") for part in (event.numbers.pace, *notices))
+                return ". ".join(part.rstrip(".") for part in (event.stats.pace, *notices))
     finally:
         loaded.close()
     raise AssertionError

@@ -27,7 +27,7 @@ from app.engine.text.stream import RepetitionDetector, TextStream
 from app.engine.text.tool_calls import ToolCall
 from app.engine.types import AutoDraft, Drafting, DraftParams, FinishReason
 from app.models.pair_info import context_limit
-from app.worker.events import AnswerPlan, Event, Finished, Notice
+from app.worker.events import Event, Finished, Notice
 from app.worker.request import AnswerRequest, LoadedPair, prompt_of, prompt_progress, readable_by, refuse_overflow
 
 if TYPE_CHECKING:
@@ -57,8 +57,7 @@ def answer(
         refuse_overflow(pair, request, len(prompt.tokens))
     if not prompt.tokens:
         # As in llama-server, the answer to an empty prompt is empty.
-        plan = AnswerPlan.of(request.drafting, (), None)
-        yield Finished(request_id, FinishReason.LENGTH, "", "", GenerationStats(), plan)
+        yield Finished(request_id, FinishReason.LENGTH, "", "", GenerationStats(drafter="none", mode="off"))
         return
     # A client's grammar applies to the whole answer, unless a call is required.
     if request.tools and (request.must_call or not request.guidance.grammar):
@@ -163,7 +162,10 @@ def _generate(
         pair.remember()
     drafts = first is not None or not isinstance(strategy, NoDrafting)
     sources = pair.info.sources(request.drafting) if drafts else ()
+    fixed = request.drafting if sources and isinstance(request.drafting, DraftParams) else None
     stats = generator.stats.snapshot()
+    stats.drafter = "+".join(sources) or "none"
+    stats.mode = "off" if not sources else "auto" if fixed is None else "fixed"
     if is_loop:
         # A loop is easy to draft and says nothing about other text.
         stats.speedup = None
@@ -176,8 +178,9 @@ def _generate(
         text=collector.text.strip() if reason is FinishReason.STOP else collector.text.lstrip(),
         reasoning=collector.reasoning.strip(),
         stats=stats,
-        plan=AnswerPlan.of(request.drafting, sources, None if request.sampling.is_greedy else sampler.seed),
         drafting=status,
+        draft_params=fixed,
+        seed=None if request.sampling.is_greedy else sampler.seed,
         repeats=collector.repeats,
         at_limit=reason is FinishReason.CONTEXT and context_limit(pair.info).n_ctx <= pair.info.n_ctx,
         lost=lost,

@@ -12,7 +12,7 @@ from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
 from app.engine.types import DraftingStatus, FinishReason
 from app.worker.engine_worker import Job, Loader
-from app.worker.events import AnswerPlan, Event, Finished, Loaded
+from app.worker.events import Event, Finished, Loaded
 from app.worker.request import AnswerRequest
 from tests.fake_engine import PAIR
 
@@ -86,8 +86,7 @@ class Streamer:
             self._stats.predicted_ns = int((time.perf_counter() - began) * 1e9)
             self._emit_step(_PER_STEP)
         share = (time.process_time() - spent - time.thread_time()) / (time.perf_counter() - began)
-        plan = AnswerPlan("auto", "model", None, None)
-        self._emit(Finished(1, FinishReason.STOP, "x", "", self._stats.snapshot(), plan))
+        self._emit(Finished(1, FinishReason.STOP, "x", "", self._stats.snapshot()))
         self._ended(share)
 
     def _emit_step(self, tokens: int) -> None:

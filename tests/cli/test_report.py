@@ -10,7 +10,7 @@ from app.engine.fixed import NEVER_MEASURED
 from app.engine.sources import Source
 from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus, DraftParams, FinishReason
-from app.worker.events import AnswerPlan, Finished
+from app.worker.events import Finished
 from tests.cli.json_keys import TIMINGS
 from tests.fake_engine import PAIR
 
@@ -23,8 +23,8 @@ STATUS = DraftingStatus("off", Source.MODEL.turned_off("it cannot pay; n-gram dr
 def ended(
     stats: GenerationStats, drafting: DraftingStatus | None, mode: str = "auto", fixed: DraftParams | None = None
 ) -> Finished:
-    plan = AnswerPlan(mode, "model+ngram", fixed, None)
-    return Finished(1, FinishReason.STOP, "Hi.", "", stats, plan, drafting)
+    numbers = replace(stats, drafter="model+ngram", mode=mode)
+    return Finished(1, FinishReason.STOP, "Hi.", "", numbers, drafting, fixed)
 
 
 SHORT = GenerationStats(predicted_n=4, first_token_ns=1_260_000_000, predicted_ns=49_000_000)

@@ -26,7 +26,7 @@ from app.models.pair_info import ModelInfo, PairInfo
 from app.server.chat import read_chat
 from app.server.fields import Fields
 from app.settings.layers import DEFAULTS
-from app.worker.events import AnswerPlan, Event, Failed, Finished, Loaded, Measuring, Notice
+from app.worker.events import Event, Failed, Finished, Loaded, Measuring, Notice
 from app.worker.request import AnswerRequest
 from tests.core.test_pictures import gif, png
 from tests.llama.tiny_model import write_model
@@ -35,7 +35,6 @@ STATS = GenerationStats(predicted_n=2, predicted_ns=10**9)
 PREFILL = PromptProgress(1, True, 36, 37)
 PROGRESS_LINE = "draft reading prompt: 36 of 37 tokens"
 CLEAR = "\r\x1b[K"
-PLAN = AnswerPlan("off", "none", None, None)
 
 
 class Terminal(io.StringIO):
@@ -72,7 +71,7 @@ def run(monkeypatch: pytest.MonkeyPatch, out: io.StringIO, err: io.StringIO, *sa
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setattr("sys.stdout", out)
     monkeypatch.setattr("sys.stderr", err)
-    assert listen(pair(), *said, Finished(1, FinishReason.STOP, "", "", STATS, PLAN), prefill=prefill) == 0
+    assert listen(pair(), *said, Finished(1, FinishReason.STOP, "", "", STATS), prefill=prefill) == 0
 
 
 @pytest.mark.parametrize(
@@ -136,7 +135,7 @@ def test_json_escapes_control_characters(monkeypatch: pytest.MonkeyPatch, out: i
     said = "\x1b[2J\x9b2J\x7f\u202eä"
     monkeypatch.setattr("sys.stdout", out)
     monkeypatch.setattr("sys.stderr", io.StringIO())
-    assert listen(pair(said), Finished(1, FinishReason.STOP, said, said, STATS, PLAN), as_json=True) == 0
+    assert listen(pair(said), Finished(1, FinishReason.STOP, said, said, STATS), as_json=True) == 0
     assert json.loads(out.getvalue())["text"] == said
     assert out.getvalue().rstrip().isprintable()
     assert out.getvalue().isascii() == out.isatty()

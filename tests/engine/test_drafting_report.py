@@ -25,7 +25,7 @@ from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus, FinishReason
 from app.settings.table import BY_NAME
 from app.ui.sidebar.readouts import Readouts
-from app.worker.events import AnswerPlan, Finished
+from app.worker.events import Finished
 from tests.fake_engine import PAIR, STATS
 from tests.ui.sidebar.driver import shown
 
@@ -37,9 +37,9 @@ WON, LOST = Speedup(3.14, measured=True, verdict="winning"), Speedup(0.8, measur
 
 def finished(stats: GenerationStats, gain: Speedup | None) -> Finished:
     """Return the end of an answer with this speedup."""
-    stats = stats.snapshot()
+    stats = replace(stats, drafter="model", mode="auto")
     stats.observe_speedup(gain)
-    return Finished(1, FinishReason.STOP, "Hi.", "", stats, AnswerPlan("auto", "model", None, None), STATUS)
+    return Finished(1, FinishReason.STOP, "Hi.", "", stats, STATUS)
 
 
 def views(ended: Finished) -> dict[str, str]:
@@ -48,7 +48,7 @@ def views(ended: Finished) -> dict[str, str]:
     live.measured(ended.stats, ended.drafting, live=False)
     return {
         "side panel": shown(live),
-        "stored line": str(GenerationStats.read(ended.numbers.document)),
+        "stored line": str(GenerationStats.read(ended.stats.document)),
         "run": summary(ended, PAIR),
     }
 
@@ -81,7 +81,7 @@ def test_every_view_shows_the_same_speedup(
     assert result["verdict"] == verdict
     assert result["speedup"] == (known.ratio if known else None)
     assert result["speedup_measured"] == (known.measured if known else None)
-    assert ended.numbers.document.get("verdict", "") == (verdict or "")
+    assert ended.stats.document.get("verdict", "") == (verdict or "")
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from app.session.tool_use import ToolUse
 from app.settings.layers import Layer
 from app.worker.events import Failed, Finished, Loaded
 from tests import fake_engine
-from tests.fake_engine import FIXED, PLAN, STATS, FakeEngine
+from tests.fake_engine import FIXED, STATS, FakeEngine
 from tests.fake_tools import no_tools
 from tests.settings.in_memory import in_memory
 
@@ -30,7 +30,7 @@ def step(request: int, text: str, *, thinking: bool = False) -> Step:
 
 
 def finished(request: int, text: str, reason: FinishReason = FinishReason.STOP) -> Finished:
-    return Finished(request, reason, text, "", STATS, PLAN)
+    return Finished(request, reason, text, "", STATS)
 
 
 class ScriptedSession:

@@ -11,7 +11,7 @@ from app.engine.events import PromptProgress, Step
 from app.engine.stats import GenerationStats
 from app.engine.types import FinishReason
 from app.session.state import Change, Changes, Outcome, Phase
-from app.worker.events import AnswerPlan, Event, Failed, Finished
+from app.worker.events import Event, Failed, Finished
 from tests.session.scripted import ScriptedSession
 
 TURNS = [(f"question {n}", f"answer {n}") for n in range(4)]
@@ -22,9 +22,8 @@ def full(n_tokens: int = 5000, whose: str = "conversation") -> ContextOverflowEr
 
 
 def ended(chat: ScriptedSession, text: str, reason: FinishReason = FinishReason.STOP) -> Outcome | None:
-    plan = AnswerPlan("off", "none", None, None)
     request = len(chat.engine.requests)
-    return chat.session.handle(Finished(request, reason, text, "", GenerationStats(predicted_n=2), plan)).ended
+    return chat.session.handle(Finished(request, reason, text, "", GenerationStats(predicted_n=2))).ended
 
 
 def makes_room(chat: ScriptedSession, error: AppError) -> bool:

@@ -30,7 +30,7 @@ from app.ui.screens.key_list import every_binding
 from app.worker.engine_worker import Job, Loader
 from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, LoadProgress, Notice
 from app.worker.request import AnswerRequest
-from tests.fake_engine import PAIR, PLAN, STATS, FakeEngine, no_loader
+from tests.fake_engine import PAIR, STATS, FakeEngine, no_loader
 from tests.fake_tools import no_tools
 from tests.ui.fakes import FakeOpener
 from tests.ui.models.fake_pairs import FakePairs
@@ -161,7 +161,7 @@ class MonkeyEngine(FakeEngine):
         else:
             reason = FinishReason.LENGTH if what == "cut" else FinishReason.STOP
             reason = FinishReason.CANCELLED if now.stopped else reason
-            self.emit(Finished(number, reason, "".join(now.text), "", STATS, PLAN))
+            self.emit(Finished(number, reason, "".join(now.text), "", STATS))
 
 
 class Monkey:

@@ -293,7 +293,7 @@ class TestAutomatic:
         plain = self.run(here, FakePair(FakeModel(mixing(1))), replace(request, drafting=None))[-1]
         last = finished(first[-1])
         assert last.text == finished(plain).text
-        assert (last.plan.mode, last.plan.drafter) == ("auto", "model+ngram")
+        assert (last.stats.mode, last.stats.drafter) == ("auto", "model+ngram")
         assert last.drafting is not None
 
     def test_an_estimate_that_forbids_drafts_is_made_again(self, here: WorkerHarness) -> None:
@@ -311,7 +311,7 @@ class TestAutomatic:
         pair = FakePair(FakeModel(mixing(1)), FakeModel(mixing(1)))
         request = AnswerRequest(QUESTION.messages, QUESTION.sampling, AutoDraft(), max_tokens=1)
         last = finished(self.run(here, pair, request)[-1])
-        assert (last.plan.mode, last.stats.draft_n, pair.memory, pair.remembered) == ("auto", 0, None, 0)
+        assert (last.stats.mode, last.stats.draft_n, pair.memory, pair.remembered) == ("auto", 0, None, 0)
 
     @pytest.mark.parametrize(
         ("can_draft", "drafting", "why"),
@@ -331,7 +331,7 @@ class TestAutomatic:
 
         last = finished(seen[-1])
         assert not any(isinstance(event, Measuring) for event in seen)
-        assert (last.plan.mode, last.stats.draft_n, pair.memory) == ("off", 0, None)
+        assert (last.stats.mode, last.stats.draft_n, pair.memory) == ("off", 0, None)
         assert last.drafting == DraftingStatus("off", why)
         assert last.why_undrafted == why
 

@@ -207,7 +207,7 @@ def test_ngram_drafting_continues_without_the_draft_model(fails_from: int) -> No
 
     assert last.stats.draft_n - last.stats.draft_n_model > 60
     assert last.stats.predicted_n / last.stats.verify_steps > 4
-    assert last.plan.drafter == "model+ngram"
+    assert last.stats.drafter == "model+ngram"
     assert Source.MODEL.turned_off(Source.MODEL.failed) in {s.drafting.reason for s in steps if s.drafting}
 
 

@@ -60,7 +60,7 @@ def test_off_from_the_beginning_drafts_nothing(drafting: Drafting) -> None:
     seen = events(riders, drafting, lambda: False)
 
     assert finished(seen).text == PLAIN
-    assert (finished(seen).plan.mode, finished(seen).stats.draft_n, finished(seen).drafting) == ("off", 0, None)
+    assert (finished(seen).stats.mode, finished(seen).stats.draft_n, finished(seen).drafting) == ("off", 0, None)
     assert not any(isinstance(event, Measuring) for event in seen)
     assert not any(isinstance(event, PromptProgress) and event.drafting for event in seen)
     assert riders.remembered == 0
@@ -88,7 +88,7 @@ def test_off_in_the_middle_drafts_nothing_more(drafting: Drafting) -> None:
     assert gain is not None
     assert gain.measured
     assert 0.5 < gain.ratio < 2.0
-    assert finished(seen).plan.mode == ("auto" if isinstance(drafting, AutoDraft) else "fixed")
+    assert finished(seen).stats.mode == ("auto" if isinstance(drafting, AutoDraft) else "fixed")
 
 
 @pytest.mark.parametrize("drafting", [FIXED, AutoDraft()])
@@ -105,7 +105,7 @@ def test_on_in_the_middle_reads_the_text_so_far_and_drafts(drafting: Drafting) -
     assert drafted(seen)[-1] > 0
     read = [event.total for event in seen if isinstance(event, PromptProgress) and event.drafting]
     assert set(read) == {len(PROMPT) + 4}
-    assert finished(seen).plan.mode != "off"
+    assert finished(seen).stats.mode != "off"
     assert riders.remembered == isinstance(drafting, AutoDraft)
 
 

@@ -35,8 +35,8 @@ def made(side: str, seconds: float, *, text: str = TEXT, tokens: int = 201, firs
     )
     if side != PLAIN:
         stats.draft_n, stats.draft_n_accepted, stats.verify_steps, stats.drafted_steps = 200, 156, 50, 50
-    drafter = "none" if side == PLAIN else "model"
-    return Run(side, (1, 2), tuple(range(tokens)), text, FinishReason.LENGTH, stats, drafter=drafter)
+        stats.drafter = "model"
+    return Run(side, (1, 2), tuple(range(tokens)), text, FinishReason.LENGTH, stats)
 
 
 Chances = tuple[float, float]

@@ -12,7 +12,7 @@ from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus, FinishReason
 from app.ui.sidebar.panel import ReadoutPanel
 from app.ui.text import NONE
-from app.worker.events import AnswerPlan, Finished
+from app.worker.events import Finished
 from tests.fake_engine import GAINING, STATS
 from tests.ui.driver import open_chat
 
@@ -65,8 +65,8 @@ async def test_an_answer_that_has_ended_names_who_drafted_in_it(n_model: int, dr
         stats = replace(STATS, draft_n_model=n_model, drafted_steps=76, drafter=drafter)
         chat.engine.says("word", stats=stats, drafting=status)
         await chat.until(lambda: "no draft" in chat.status)
-        plan = AnswerPlan("auto", f"{drafter}+ngram", None, None)
-        chat.engine.emit(Finished(1, FinishReason.STOP, "word", "", stats, plan, status))
+        stats = replace(stats, drafter=f"{drafter}+ngram")
+        chat.engine.emit(Finished(1, FinishReason.STOP, "word", "", stats, status))
         await chat.ready()
         assert chat.status.endswith(f"  {word}")
 
