@@ -14,9 +14,9 @@ from app.engine.text.tool_calls import ToolCall, shown_call
 from app.engine.types import DraftingStatus, FinishReason
 from app.models.pair_info import ModelInfo, PairInfo
 from app.settings.layers import Layer
-from app.worker.engine_worker import Job, Loader, Progress
+from app.worker.engine_worker import Loader, Progress
 from app.worker.events import Event, Failed, Finished, Loaded, LoadProgress
-from app.worker.jobs import MeasureJob
+from app.worker.jobs import Job, MeasureJob
 from app.worker.request import AnswerRequest, LoadedPair
 
 FIXED: Layer = {"draft.mode": "fixed"}

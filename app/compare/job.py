@@ -14,6 +14,7 @@ from app.engine.events import PromptProgress, Step
 from app.engine.interfaces import Controls
 from app.engine.pictures import whole_pictures
 from app.worker.events import Event, JobEnded, JobProgressed, Measuring
+from app.worker.jobs import Job
 from app.worker.request import AnswerRequest, LoadedPair, readable_by
 
 EXPLAINING = "explaining the difference"
@@ -21,7 +22,7 @@ EXPLAINING = "explaining the difference"
 
 
 @dataclass(frozen=True, slots=True)
-class CompareJob:
+class CompareJob(Job):
     """One prompt, answered by every side in turn; see `app.compare.race`.
 
     Both models read the earlier messages first, once for all sides.
@@ -36,7 +37,6 @@ class CompareJob:
     rounds: int
     first: int = 1
     explains: bool = True
-    loads = True
 
     def run(self, pair: LoadedPair, number: int, controls: Controls) -> Iterator[Event]:
         """Yield progress and, as `JobProgressed`, `RunBegan`, `RunEnded` and `EXPLAINING`; end with a `Comparison`.

@@ -23,8 +23,8 @@ from app.server.fields import Fields, read_body
 from app.settings.checking import check
 from app.settings.kinds import Value
 from app.settings.layers import Resolved
-from app.worker.engine_worker import Job
 from app.worker.events import Failed, JobEnded
+from app.worker.jobs import Job
 from app.worker.request import AnswerRequest
 
 log = logging.getLogger("tandem.server")

@@ -19,11 +19,11 @@ from app.session.state import Change
 from app.session.tool_use import ToolUse
 from app.settings.layers import Origin, Resolved, Thinking, drafting
 from app.worker.events import Event, Failed, JobEnded
-from app.worker.jobs import MeasureJob, PromptSize, Query, TitleJob, prompt_size
+from app.worker.jobs import Job, MeasureJob, PromptSize, Query, TitleJob, picture_sizes, prompt_size
 from app.worker.request import AnswerRequest, with_pictures
 
 if TYPE_CHECKING:
-    from app.worker.engine_worker import Job, Loader
+    from app.worker.engine_worker import Loader
 
 _SUMMARY_TITLE = "Summary of the earlier conversation:"
 _NAME_IT = "Write a title for this conversation, at most six words. Write only the title."
@@ -125,7 +125,6 @@ class Answering:
         self._active = active
         self._library = active.library
         self._settings_of = settings
-        self._prefill: Prefill | None = None
         self.number: int | None = None
         self.can_switch = False
         self.n_kept: int | None = None
@@ -155,17 +154,16 @@ class Answering:
         digests = [picture.digest for message in request.messages for picture in message.pictures]
         return with_pictures(request, self._library.pictures(digests)) if digests else request
 
-    def start(self, conversation: Conversation, prefill: Prefill | None = None) -> None:
-        """Ask for an answer to the last prompt of a conversation."""
-        self._active.answered = conversation
+    def start(self) -> None:
+        """Ask for the answer that is running in the answered conversation."""
+        conversation = self._active.answered
         prompt = conversation.turn.prompt
         assert prompt is not None
         # A prompt ends both jobs.
-        self.title_job = self.measure_job = None
-        self._prefill, self.n_kept = prefill, None
+        self.title_job = self.measure_job = self.n_kept = None
         request = replace(
             self.request_for(conversation, prompt.text, conversation.read_before(prompt), conversation.since_prompt),
-            prefill=prefill,
+            prefill=conversation.prefill,
             beside=conversation.similar_answers,
             with_details=True,
         )
@@ -174,7 +172,7 @@ class Answering:
         request = self._tools.completed(request)
         self.can_switch = request.drafting is not None
         if not self.picture_tokens.keys() >= {each.picture.digest for each in request.pictures}:
-            self.count_job = self._engine.run(Query(partial(prompt_size, request), loads=False))
+            self.count_job = self._engine.run(Query(partial(picture_sizes, request.pictures), loads=False))
         self.number = self._engine.answer(request)
 
     def expects(self, event: Event) -> bool:
@@ -194,7 +192,8 @@ class Answering:
         if event.request == self.count_job:
             # The error will appear when the prompt is sent.
             self.typed = result if isinstance(result, PromptSize) else None
-            self.picture_tokens |= result.pictures if isinstance(result, PromptSize) else ()
+            sizes = result.pictures if isinstance(result, PromptSize) else result
+            self.picture_tokens |= sizes if isinstance(sizes, tuple) else ()
             return Change.COUNTED
         if event.request == self.measure_job:
             self.measure_job = None
@@ -225,7 +224,8 @@ class Answering:
         if prompt is None or self.n_kept is not None or not self.can_compact:
             return False
         summary, before = self._active.answered.read_before(prompt)
-        written = len(prompt.text) + (len(self._prefill.text) if self._prefill is not None else 0)
+        begun = self._active.answered.prefill
+        written = len(prompt.text) + (len(begun.text) if begun is not None else 0)
         self.n_kept = _n_kept_after(error, before, written, n_ctx)
         if self.n_kept is None:
             return False
@@ -244,7 +244,7 @@ class Answering:
         assert prompt is not None
         assert self.n_kept is not None
         self._active.answered.set_numbers(prompt, Compaction(self.n_kept, summary.strip()).numbers)
-        self.start(self._active.answered, self._prefill)
+        self.start()
 
     # Jobs that end when a prompt comes
 

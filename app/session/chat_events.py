@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import cast
 
-from app.conversations.message import Ending, Prefill
+from app.conversations.message import Ending
 from app.core.errors import AppError
 from app.engine.events import PromptProgress, Step
 from app.engine.types import AutoDraft, FinishReason
@@ -108,13 +108,14 @@ class ChatEvents(ChatFacts):
         if self.tools.asks_again(event):
             conversation.discard()
             self._what |= Change.CALLS
-            self._answer_results(conversation)
+            self._answer_results()
             return
         running, outcome = conversation.running, conversation.finish(event)
         if event.reason is FinishReason.CONTEXT and self.answering.can_compact and running is not None:
             # Earlier messages make room for the rest.
             with suppress(AppError):
-                self.answering.start(conversation, conversation.resume(conversation.tree.nodes[running]))
+                conversation.resume(conversation.tree.nodes[running])
+                self.answering.start()
                 return
         answer = conversation.tree.nodes.get(running or 0)
         if answer is not None and answer.calls and self.pair is not None:
@@ -127,12 +128,11 @@ class ChatEvents(ChatFacts):
         self.phase = Phase.READY
         self._what |= Change.LOADED
         self._pair.take(pair)
-        self._pair.switch(self.drafting.is_on)
         self.engine.draft(self.drafting.is_on)
         self._go_on()
 
-    def _start(self, conversation: Conversation, prefill: Prefill | None = None) -> None:
-        self._active.answered, self._prefill = conversation, prefill
+    def _start(self, conversation: Conversation) -> None:
+        self._active.answered = conversation
         self.phase, self.is_behind = Phase.ANSWERING, False
         self._what |= Change.ASKED if conversation is self.conversation else Change.NOTHING
         try:
@@ -147,7 +147,7 @@ class ChatEvents(ChatFacts):
     def _begin_answer(self) -> None:
         conversation = self._active.answered
         if conversation.running is not None:
-            self.answering.start(conversation, self._prefill)
+            self.answering.start()
         elif self.pair is not None:
             self.tools.begin(conversation.tree.open_calls or (), None, self.pair.n_ctx)
             self._run_calls()
@@ -165,13 +165,13 @@ class ChatEvents(ChatFacts):
             self._end(Outcome(Ending(failure=error), "", counts=True))
             return
         if goes_on:
-            self._answer_results(conversation)
+            self._answer_results()
 
-    def _answer_results(self, conversation: Conversation) -> None:
+    def _answer_results(self) -> None:
         """Let the model answer the results of its calls, or end the turn with the error."""
         try:
-            conversation.go_on()
-            self.answering.start(conversation)
+            self._active.answered.go_on()
+            self.answering.start()
         except AppError as error:
             self._end(Outcome(Ending(failure=error), "", counts=True))
 

@@ -124,15 +124,20 @@ class Conversation(Branches):
         self._running, self._save_failed = journal, False
         return journal.node
 
-    def resume(self, answer: Node) -> Prefill:
-        """Continue an answer that ended early; return its text."""
+    @property
+    def prefill(self) -> Prefill | None:
+        """The earlier text of a running answer that is continued."""
+        start = self._running.start if self._running is not None and self._running.continues else None
+        return Prefill(start.text, start.reasoning) if start is not None else None
+
+    def resume(self, answer: Node) -> None:
+        """Continue an answer that ended early."""
         can_continue = answer.state.can_continue and answer.parent is not None
         journal = self.library.do(lambda store: store.resume(answer.id)) if can_continue else None
         if journal is None:
             raise AppError("This answer cannot be continued.")
         self._running, self._save_failed = journal, False
         self.tree = replace(self.tree.with_node(journal.node), leaf=answer.id)
-        return Prefill(answer.text, answer.reasoning)
 
     def add(self, segments: Iterable[Segment]) -> None:
         """Append shown text to the running answer."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from app.conversations.message import Prefill
 from app.conversations.tree import Node
 from app.core.errors import UsageError
 from app.engine.types import Drafting
@@ -127,7 +126,6 @@ class ChatFacts:
         self._pair.use_mode(drafting(self.settings), again=True)
         self.answering = Answering(engine, self._active, self._settings_of, tools)
         self.tools = tools
-        self._prefill: Prefill | None = None
         self._what = Change.NOTHING
         self._ended: Outcome | None = None
 

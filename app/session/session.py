@@ -75,8 +75,10 @@ class Session(ChatEvents):
         self.refuse_if_blocked()
         node = self.node(answer)
         self.conversation.switch(answer)
-        goes_on_with_calls = node.role is Role.TOOL or node.calls
-        self._start(self.conversation, None if goes_on_with_calls else self.conversation.resume(node))
+        # A turn that ended at a call continues with the call or its result.
+        if node.role is not Role.TOOL and not node.calls:
+            self.conversation.resume(node)
+        self._start(self.conversation)
 
     def node(self, message: int | None) -> Node:
         """Return a message by its id. Raises AppError if there is none."""

@@ -11,11 +11,12 @@ import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from app.core.errors import AppError, Interrupted, StoppedError, UsageError
 from app.models.pair_info import PairInfo
 from app.worker.events import Event, Failed, JobEnded, Loaded, LoadProgress, Notice, PairChanged
+from app.worker.jobs import AnswerJob, Job
 from app.worker.request import AnswerRequest, LoadedPair
 
 if TYPE_CHECKING:
@@ -32,43 +33,15 @@ Loader = Callable[[threading.Event, Progress], LoadedPair]
 """Loads a pair on the worker's thread, until the event is set; raises AppError, or Interrupted after a stop."""
 
 
-class Job(Protocol):
-    """Work with the loaded pair, described by a frozen value; for a child process, the value must be picklable.
-
-    A job whose attribute `gives_way` is true is stopped by any later command that does not give way itself.
-    """
-
-    @property
-    def loads(self) -> bool:
-        """Return whether a lost pair is loaded again for it; otherwise the job ends with the result None."""
-
-    def run(self, pair: LoadedPair, number: int, controls: Controls) -> Iterator[Event]:
-        """Do the work.
-
-        Every event has `number` as `request`; the last event is `JobEnded` or `Finished`, even after a stop.
-        """
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerJob:
-    """Answer a request; the last event is `Finished`."""
-
-    request: AnswerRequest
-    loads = True
-
-    def run(self, pair: LoadedPair, number: int, controls: Controls) -> Iterator[Event]:
-        # Imported on the worker's thread, so that the first frame of the screen does not wait for it.
-        from app.worker.responder import answer
-
-        return answer(pair, number, self.request, controls)
-
-
 @dataclass(frozen=True, slots=True)
 class LoadPair:
     """Load a pair. For a child process the loader must be picklable."""
 
     number: int
     loader: Loader
+    request = None
+    """The events of a load have no number."""
+    gives_way = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +51,16 @@ class RunJob:
     number: int
     job: Job
 
+    @property
+    def request(self) -> int:
+        return self.number
+
+    @property
+    def gives_way(self) -> bool:
+        return self.job.gives_way
+
 
 Command = LoadPair | RunJob
-
-
-def _gives_way(command: Command) -> bool:
-    return isinstance(command, RunJob) and bool(getattr(command.job, "gives_way", False))
 
 
 class CommandQueue:
@@ -139,7 +116,7 @@ class CommandQueue:
             command = numbered(number)
             self._commands.put(command)
             stopped = None
-            if not _gives_way(command):
+            if not command.gives_way:
                 self._last_firm, stopped = number, self._current if self._gives_way else None
         if stopped is not None:
             self.cancel(stopped)
@@ -159,7 +136,7 @@ class CommandQueue:
     def _begin(self, command: Command) -> None:
         """Mark a command as running and forget stops of earlier commands; the caller holds the lock."""
         self._current = command.number
-        self._gives_way = _gives_way(command)
+        self._gives_way = command.gives_way
         if self._gives_way and self._last_firm > command.number:
             self._cancelled.add(command.number)
         self._cancelled = {number for number in self._cancelled if number >= self._current}
@@ -219,7 +196,6 @@ class EngineWorker(CommandQueue):
                     self._flag.set()
                 else:
                     self._flag.clear()
-            request = None if isinstance(command, LoadPair) else command.number
             try:
                 match command:
                     case LoadPair(loader=loader):
@@ -229,13 +205,13 @@ class EngineWorker(CommandQueue):
                     case RunJob(number):
                         self._emit(JobEnded(number, None))
             except AppError as error:
-                self._emit(Failed(request, error))
+                self._emit(Failed(command.request, error))
             except Interrupted:
-                self._emit(Failed(request, StoppedError("Loading was stopped.")))
+                self._emit(Failed(command.request, StoppedError("Loading was stopped.")))
             except Exception as error:
                 log.exception("unexpected failure in the engine")
-                reason = f"Unexpected error: {type(error).__name__}: {error}"
-                self._emit(Failed(request, AppError(reason, "Please report it.")))
+                unexpected = AppError(f"Unexpected error: {type(error).__name__}: {error}", "Please report it.")
+                self._emit(Failed(command.request, unexpected))
         self._free()
 
     def _controls(self) -> Controls:

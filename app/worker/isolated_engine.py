@@ -13,13 +13,12 @@ from app.engine.events import Step
 from app.engine.stats import GenerationStats
 from app.engine.types import FinishReason
 from app.worker.engine_process import MethodCall, Process
-from app.worker.engine_worker import AnswerJob, Command, CommandQueue, LoadPair, RunJob
+from app.worker.engine_worker import Command, CommandQueue, LoadPair, RunJob
 from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, Notice
-from app.worker.jobs import ReloadJob
+from app.worker.jobs import AnswerJob, ReloadJob
 
 _CLOSE_S = 5.0
 _POLL_S = 0.05
-_RELOAD_REASON = "The models had to be loaded again."
 
 log = logging.getLogger("tandem.isolated")
 log.addHandler(logging.NullHandler())
@@ -89,22 +88,22 @@ class IsolatedEngine(CommandQueue):
     def _run(self) -> None:
         while (command := self._commands.get()) is not None and not self._closed:
             try:
-                self._perform(command)
+                last = self._perform(command)
             except AppError as error:
-                self._emit(_failed(command, error))
-                self._report_reload(command, error)
-                if isinstance(error, EngineLostError) and self._loader is not None and not self._has_reloaded:
-                    self._has_reloaded = True
-                    self._emit(Notice(_RELOAD_REASON))
-                    self.run(ReloadJob())
+                last = Failed(command.request, error)
             except OSError as error:
                 reason = error.strerror or str(error)
                 lost = EngineLostError(f"The engine process cannot be started: {reason}.", "Leave ⟨isolate⟩ out.")
-                self._emit(_failed(command, lost))
-
-    def _report_reload(self, command: Command, error: AppError) -> None:
-        if isinstance(command, RunJob) and isinstance(command.job, ReloadJob):
-            self._emit(Notice(f"The models could not be loaded again. {error.sentences}"))
+                self._emit(Failed(command.request, lost))
+                continue
+            self._emit(last)
+            if isinstance(last, Failed):
+                if _is_reload(command):
+                    self._emit(Notice(f"The models could not be loaded again. {last.error.sentences}"))
+                if isinstance(last.error, EngineLostError) and self._loader is not None and not self._has_reloaded:
+                    self._has_reloaded = True
+                    self._emit(Notice("The models had to be loaded again."))
+                    self.run(ReloadJob())
 
     def _emit(self, event: Event) -> None:
         if self._closed:
@@ -114,7 +113,8 @@ class IsolatedEngine(CommandQueue):
         except Exception:
             log.exception("an event of the engine process was lost")
 
-    def _perform(self, command: Command) -> None:
+    def _perform(self, command: Command) -> Event:
+        """Run a command and emit its events except the last, which is returned."""
         with self._lock:
             self._begin(command)
         if self._process is not None and self._process.has_ended:
@@ -122,13 +122,12 @@ class IsolatedEngine(CommandQueue):
         if isinstance(command, LoadPair):
             self._loader = None
         if self._is_cancelled(command):
-            self._emit(_stopped(command))
-        elif isinstance(command, RunJob) and not command.job.loads and None in (self._process, self._loader):
-            self._emit(JobEnded(command.number, None))
-        elif self._loader is None and not isinstance(command, LoadPair):
+            return _stopped(command)
+        if isinstance(command, RunJob) and not command.job.loads and None in (self._process, self._loader):
+            return JobEnded(command.number, None)
+        if self._loader is None and not isinstance(command, LoadPair):
             raise UsageError("No model is loaded.")
-        else:
-            self._exchange(command)
+        return self._exchange(command)
 
     def _forget(self) -> None:
         with self._lock:
@@ -136,8 +135,8 @@ class IsolatedEngine(CommandQueue):
         if process is not None:
             process.kill()
 
-    def _exchange(self, command: Command) -> None:
-        """Send a command and pass its events on until it has ended. Raises EngineLostError if the process ends."""
+    def _exchange(self, command: Command) -> Event:
+        """Send a command and pass its events on; return the last. Raises EngineLostError if the process ends."""
         with self._lock:
             if self._closed:
                 raise UsageError("The engine was closed.")
@@ -161,8 +160,7 @@ class IsolatedEngine(CommandQueue):
                 now = time.monotonic()
                 if self._is_cancelled(command) and now - self._cancelled_at > self.stop_s:
                     self._forget()
-                    self._emit(_stopped(command, steps))
-                    return
+                    return _stopped(command, steps)
                 if self._servers and now - last_event > self.silence_s:
                     self._forget()
                     reason = f"{self._servers} did not answer for {now - last_event:.0f} seconds"
@@ -177,13 +175,10 @@ class IsolatedEngine(CommandQueue):
                     self._loader = command.loader
                 case Step():
                     steps.append(message)
-            self._emit(message)
-            if isinstance(message, Failed):
-                self._report_reload(command, message.error)
             if isinstance(message, Loaded | Finished | JobEnded | Failed):
-                if not isinstance(command, RunJob) or not isinstance(command.job, ReloadJob):
-                    self._has_reloaded = False
-                return
+                self._has_reloaded = self._has_reloaded and _is_reload(command)
+                return message
+            self._emit(message)
 
     def _lost(self, text: str, status: ExitStatus) -> EngineLostError:
         if self._servers and not status.was_killed:
@@ -191,15 +186,15 @@ class IsolatedEngine(CommandQueue):
         return EngineLostError(text, status.fix)
 
 
-def _failed(command: Command, error: AppError) -> Failed:
-    return Failed(None if isinstance(command, LoadPair) else command.number, error)
+def _is_reload(command: Command) -> bool:
+    return isinstance(command, RunJob) and isinstance(command.job, ReloadJob)
 
 
 def _stopped(command: Command, steps: Sequence[Step] = ()) -> Event:
     """Return the last event of a stopped command whose process does not send it; `steps` belong to its answer."""
     if isinstance(command, LoadPair) or not isinstance(command.job, AnswerJob):
         text = "Loading was stopped." if isinstance(command, LoadPair) else "It was stopped."
-        return _failed(command, StoppedError(text))
+        return Failed(command.request, StoppedError(text))
     request = command.job.request
     prefill = request.prefill or Prefill("")
     segments = [segment for step in steps for segment in step.segments]

@@ -1,4 +1,4 @@
-"""Jobs besides answers: name a conversation, measure or reload a pair, and describe tokens and prompts."""
+"""Jobs: answer, name a conversation, measure or reload a pair, and describe tokens and prompts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from app.conversations.titles import make_title
 from app.core.errors import AppError, Interrupted
-from app.core.pictures import MARK
+from app.core.pictures import MARK, PictureData
 from app.engine.types import AutoDraft, Drafting, FinishReason
 from app.worker.events import Event, Finished, JobEnded, Measuring
 from app.worker.request import AnswerRequest, LoadedPair, prompt_of, readable_by
@@ -24,18 +24,49 @@ _PICTURE_MARKER = "<__media__>"
 """llama-server's mark of a picture in a prompt."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReloadJob:
-    """Load the pair of a lost engine process before it is needed."""
+class Job:
+    """Work with the loaded pair, described by a frozen value; for a child process, the value must be picklable.
 
+    Attributes:
+        loads: Whether a lost pair is loaded again for it; otherwise the job ends with the result None.
+        gives_way: Whether any later command that does not give way itself stops it.
+    """
+
+    __slots__ = ()
     loads = True
+    gives_way = False
+
+    def run(self, pair: LoadedPair, number: int, controls: Controls) -> Iterator[Event]:
+        """Do the work.
+
+        Every event has `number` as `request`; the last event is `JobEnded` or `Finished`, even after a stop.
+        """
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerJob(Job):
+    """Answer a request; the last event is `Finished`."""
+
+    request: AnswerRequest
+
+    def run(self, pair: LoadedPair, number: int, controls: Controls) -> Iterator[Event]:
+        # Imported on the worker's thread, so that the first frame of the screen does not wait for it.
+        from app.worker.responder import answer
+
+        return answer(pair, number, self.request, controls)
+
+
+@dataclass(frozen=True, slots=True)
+class ReloadJob(Job):
+    """Load the pair of a lost engine process before it is needed."""
 
     def run(self, pair: LoadedPair, number: int, controls: Controls) -> Iterator[Event]:
         yield JobEnded(number, None)
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class Query(Job):
     """Returns a function's result about the pair.
 
     Attributes:
@@ -64,9 +95,13 @@ class PromptSize:
 
 def prompt_size(request: AnswerRequest, pair: LoadedPair) -> PromptSize:
     """Return the tokens of a request's prompt and of its pictures."""
-    encoder, shown = pair.pictures, [each.picture for each in readable_by(pair, request).pictures]
-    sizes = [(each.digest, encoder.n_picture_tokens(each.width, each.height)) for each in shown] if encoder else ()
-    return PromptSize(token_count(request, pair), tuple(sizes))
+    return PromptSize(token_count(request, pair), picture_sizes(request.pictures, pair))
+
+
+def picture_sizes(pictures: Sequence[PictureData], pair: LoadedPair) -> tuple[tuple[str, int], ...]:
+    """Return the digest of each picture with its tokens; nothing if the pair reads no pictures."""
+    encoder, shown = pair.pictures, [each.picture for each in pictures]
+    return tuple((each.digest, encoder.n_picture_tokens(each.width, each.height)) for each in shown) if encoder else ()
 
 
 def prompt_text(request: AnswerRequest, pair: LoadedPair) -> str:
@@ -104,7 +139,7 @@ def tokens_of(
 
 
 @dataclass(frozen=True, slots=True)
-class TitleJob:
+class TitleJob(Job):
     """Ask the model for a title of a conversation; the result is "" if it was stopped, failed or is too long.
 
     The prefill of the request opens a quotation that the title ends.
@@ -115,12 +150,9 @@ class TitleJob:
     gives_way = True
 
     def run(self, pair: LoadedPair, number: int, controls: Controls) -> Iterator[Event]:
-        # Imported on the worker's thread, as for an answer.
-        from app.worker.responder import answer
-
         title = ""
         try:
-            for event in answer(pair, number, self.request, controls):
+            for event in AnswerJob(self.request).run(pair, number, controls):
                 if isinstance(event, Finished) and event.reason is FinishReason.STOP:
                     begun = self.request.prefill.text if self.request.prefill is not None else ""
                     title = make_title(event.text.removeprefix(begun)).strip(" \"'“”.")
@@ -131,7 +163,7 @@ class TitleJob:
 
 
 @dataclass(frozen=True, slots=True)
-class MeasureJob:
+class MeasureJob(Job):
     """Measure a pair if automatic drafting needs that; the result is False if the job was stopped early."""
 
     drafting: Drafting

@@ -51,7 +51,7 @@ class AnswerRequest:
         tools: Tools that the model may call, as in OpenAI's API.
         separates_calls: Whether the calls of an answer are separate segments; otherwise they are text.
         n_top: Most probable tokens that every step reports; None reports no probabilities.
-        max_predict_ms: Time after the first token after which the end of a line ends the answer, if limited.
+        max_predict_ms: Time after the first token after which the end of a line ends the answer; 0 or less is no limit.
         cache_prompt: Whether to reuse the cached beginning of the last prompt.
         pictures: Pictures in the order of their marks in the messages.
     """

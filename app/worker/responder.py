@@ -257,7 +257,7 @@ class _Collector:
     def __init__(self, piece: Callable[[int], bytes], stream: TextStream, request: AnswerRequest, clock: Clock) -> None:
         self._piece = piece
         self._clock = clock
-        self._most_ns = request.max_predict_ms * 1_000_000 if request.max_predict_ms else None
+        self._most_ns = 1_000_000 * max(0, request.max_predict_ms or 0)
         self._began: int | None = None
         self._stream = stream
         self._prefill = request.prefill or Prefill("")
@@ -274,7 +274,7 @@ class _Collector:
         self._fresh += self._separated(self._stream.push(piece, source, token))
         if self._stream.stopped:
             return FinishReason.STOP
-        if self._most_ns is not None and self._is_late(piece):
+        if self._most_ns and self._is_late(piece):
             return FinishReason.LENGTH
         if self._detector is not None:
             self.repeats = self._detector.push(token)
@@ -284,7 +284,7 @@ class _Collector:
         """Return whether a line ends after the time limit, which begins with the first token."""
         now = self._clock()
         self._began = now if self._began is None else self._began
-        return b"\n" in piece and now - self._began > (self._most_ns or 0)
+        return b"\n" in piece and now - self._began > self._most_ns
 
     def flush(self, *, ended: bool) -> None:
         self._fresh += self._separated(self._stream.flush(ended=ended))

@@ -11,8 +11,9 @@ from app.engine.sources import Source
 from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
 from app.engine.types import DraftingStatus, FinishReason
-from app.worker.engine_worker import Job, Loader
+from app.worker.engine_worker import Loader
 from app.worker.events import Event, Finished, Loaded
+from app.worker.jobs import Job
 from app.worker.request import AnswerRequest
 from tests.fake_engine import PAIR
 

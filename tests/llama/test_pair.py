@@ -110,7 +110,7 @@ def test_a_dropped_draft_is_freed_and_the_target_answers(
     asked = AnswerRequest((Message(Role.USER, "abc"),), SamplingParams(temperature=0), AutoDraft(), max_tokens=4)
     *_, finished = answer(pair, 1, asked)
     assert isinstance(finished, Finished)
-    assert finished.stats.drafter == "ngram"
+    assert finished.stats.drafter == "none"
     pair.close()
     assert counted == NO_NATIVE_OBJECTS
 

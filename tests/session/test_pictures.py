@@ -10,7 +10,8 @@ from app.conversations.attached import Attachment, compose
 from app.conversations.message import Role
 from app.core.errors import ContextOverflowError
 from app.core.pictures import MARK, read_picture
-from app.worker.events import Failed
+from app.worker.events import Failed, JobEnded
+from app.worker.jobs import picture_sizes
 from tests.core.test_pictures import gif, png
 from tests.session.scripted import ScriptedSession, finished
 
@@ -32,6 +33,11 @@ def test_each_request_has_the_pictures_of_its_branch(chat: ScriptedSession) -> N
     assert _sent(chat) == ([f"What is {MARK}?", "A cat.", f"And {MARK}?"], [CAT.data, DOG.data])
     assert [each.name for each in chat.engine.requests[-1].messages[2].pictures] == ["b.gif"]
     chat.answers("A dog.")
+    # The answer does not wait until its text has been counted too.
+    assert [getattr(job, "function").func for job in chat.engine.jobs] == [picture_sizes] * 2
+    sizes = ((CAT.picture.digest, 8), (DOG.picture.digest, 9))
+    chat.session.handle(JobEnded(chat.engine.job_number, sizes))
+    assert (chat.session.answering.picture_tokens, chat.session.answering.typed) == (dict(sizes), None)
     chat.session.edit(chat.node(ASKED_CAT), f"{ASKED_DOG}{MARK}")
     assert _sent(chat) == ([f"And {MARK}?"], [DOG.data])
     chat.finishes("A dog.")

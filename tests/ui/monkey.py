@@ -27,8 +27,9 @@ from app.ui.app import TandemApp
 from app.ui.chat.screen import ChatScreen
 from app.ui.models.state import LoadRequest
 from app.ui.screens.key_list import every_binding
-from app.worker.engine_worker import Job, Loader
+from app.worker.engine_worker import Loader
 from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, LoadProgress, Notice
+from app.worker.jobs import Job
 from app.worker.request import AnswerRequest
 from tests.fake_engine import PAIR, STATS, FakeEngine, no_loader
 from tests.fake_tools import no_tools

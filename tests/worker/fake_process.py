@@ -12,6 +12,7 @@ from app.engine.interfaces import Controls
 from app.worker.engine_process import serve
 from app.worker.engine_worker import Progress
 from app.worker.events import Event, JobEnded, JobProgressed
+from app.worker.jobs import Job
 from app.worker.request import LoadedPair
 from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair
@@ -80,10 +81,8 @@ def _watch(model: FakeModel, look: Callable[[int], None]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class FakeJob:
+class FakeJob(Job):
     """Reports which loader loaded the pair."""
-
-    loads = True
 
     def run(self, pair: LoadedPair, number: int, controls: Controls) -> Iterator[Event]:
         yield JobProgressed(number, pair.info)

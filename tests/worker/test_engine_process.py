@@ -14,7 +14,8 @@ from app.models.catalog import Pair
 from app.models.registry import ModelOnDisk, SetUp
 from app.models.source import HubModel, LocalModel
 from app.settings.layers import DEFAULTS
-from app.worker.engine_worker import AnswerJob, Command, LoadPair, RunJob
+from app.worker.engine_worker import Command, LoadPair, RunJob
+from app.worker.jobs import AnswerJob
 from app.worker.known_pairs import ProcessOptions
 from app.worker.pair_loader import PairLoader
 from app.worker.request import AnswerRequest

@@ -87,3 +87,4 @@ def test_a_line_that_ends_late_is_the_last_one() -> None:
     assert 1 <= limited.text.count("\n") < 10
     assert ended(1).text == "ab\n"
     assert ended(100_000).text == whole.text
+    assert ended(-1).text == whole.text, "-1 is no limit, as in llama-server"

@@ -18,6 +18,7 @@ from app.engine.text.stream import LEAST_SHORT_TOKENS
 from app.engine.types import AutoDraft, Drafting, DraftParams, FinishReason, Guidance, SamplingParams
 from app.worker.engine_worker import EngineWorker, Progress
 from app.worker.events import Event, Failed, Finished, JobEnded, JobProgressed, Loaded, Notice
+from app.worker.jobs import Job
 from app.worker.request import AnswerRequest, LoadedPair
 from app.worker.responder import answer
 from tests.fakes import FakeModel, Rule, always, mixing, script
@@ -55,11 +56,10 @@ class GatedModel(FakeModel):
 
 
 @dataclass(frozen=True)
-class GatedJob:
+class GatedJob(Job):
     """Runs until stopped, a few times at most."""
 
     gate: Gate
-    loads = True
 
     def run(self, pair: LoadedPair, number: int, controls: Controls) -> Iterator[Event]:
         for part in range(3):
