@@ -91,16 +91,9 @@ class FixedDrafting(Strategy):
         # A failed draft model's time does not belong to a step without drafts.
         drafting_ns, wasted_ns = (result.draft_ns, 0) if self._drafting else (0, result.draft_ns)
         expected_ns = slowdown * measured_ns + drafting_ns
-        step_time = self._speed.split(result.total_ns, wasted_ns, expected_ns, drafted=self._drafting)
         predicted_ns = costs.target_ns(1, n_past)
         self._speed.observe(
-            len(result.tokens),
-            step_time,
-            slowdown * predicted_ns,
-            predicted_ns,
-            drafted=self._drafting,
-            single_ns=batch_ns if batch_size == 1 else None,
-            stretch=result.stretch,
+            result, wasted_ns, expected_ns, slowdown * predicted_ns, predicted_ns, drafted=self._drafting
         )
 
     @property

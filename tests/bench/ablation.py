@@ -25,9 +25,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from unittest.mock import patch
 
-from app.engine.auto import acceptance, backlog, rule, strategy
+from app.engine.auto import acceptance, answer_speed, backlog, rule, strategy
 from app.engine.auto.acceptance import RunLength
-from app.engine.auto.answer_speed import AnswerSpeed, StepTime
+from app.engine.auto.answer_speed import AnswerSpeed
 from app.engine.auto.backlog import Backlog
 from app.engine.auto.cost_profile import CostProfile
 from app.engine.auto.curve import CostModel
@@ -60,19 +60,13 @@ def _nothing(*_: object, **__: object) -> None:
     return None
 
 
-def _all_counts(
-    self: AnswerSpeed, total_ns: float, reading_ns: float, expected_ns: float, *, drafted: bool
-) -> StepTime:
-    return StepTime(total_ns - reading_ns, 0.0, reading_ns)
-
-
 GUARDS: dict[str, list[Patch]] = {
     "impossibility": [(strategy, "impossibility", lambda *_: "")],
     "trial": [(Trial, "allows_step", _true), (Trial, "observe_step", _nothing)],
     "ledger": [(Ledger, "allows_any", True), (Ledger, "allows_model", True)],
     "ledger: refill": [(Ledger, "REFILL", 5.0)],
     "ledger: wealth": [(Ledger, "wealth", float("inf"))],
-    "stalls": [(AnswerSpeed, "split", _all_counts)],
+    "stalls": [(answer_speed, "_STALL_FACTOR", float("inf"))],
     "draft length limit": [(acceptance, "_FIRST_LIMIT", MAX_DRAFT)],
     "expected advantage": [(strategy, "_EXPECTED_SHARE", 0.0)],
     "survival in this answer": [(RunLength, "survival", 0.85)],

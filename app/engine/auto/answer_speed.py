@@ -7,6 +7,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from app.engine.drafting_report import Speedup
+from app.engine.interfaces import StepResult
 
 _RATE_FORGETTING = 0.985
 """Forgetting per token, not per step: copied text has few steps, so its speed would count long after it ended."""
@@ -29,21 +30,6 @@ _STALL_FACTOR = 2.0
 _STEADY_LOAD_RATIO = 1.25
 """Largest ratio of the busiest to the calmest average stretch that counts as steady load. Over 96 tokens the ratio
 was 1.0 on a quiet machine, 1.1 with one core busy, and at least 1.5 under an intermittent load."""
-
-
-@dataclass(frozen=True, slots=True)
-class StepTime:
-    """The time of a step by cause, in nanoseconds.
-
-    Attributes:
-        counted_ns: Counts for or against its draft, or as the price of a single token.
-        stalled_ns: Lost to other programs, with or without a draft.
-        reading_ns: Spent by the draft model on unread text.
-    """
-
-    counted_ns: float
-    stalled_ns: float = 0.0
-    reading_ns: float = 0.0
 
 
 @dataclass(slots=True)
@@ -92,52 +78,49 @@ class AnswerSpeed:
         """Add the time in which the draft sources prepared for a text."""
         self._spent_ns += ns
 
-    def split(self, total_ns: float, reading_ns: float, expected_ns: float, *, drafted: bool) -> StepTime:
-        """Return the time of a step by cause, with stalls of the machine apart from the time of a draft.
-
-        The draft model spent `reading_ns` on unread text; the rest was expected to take `expected_ns`.
-        """
-        measured = total_ns - reading_ns
-        usual = min(measured, _STALL_FACTOR * expected_ns)
-        stalled = measured - usual
-        self.is_stalled = stalled > 0 and (drafted or self.is_stalled)
-        return StepTime(usual, stalled, reading_ns)
-
     def observe(
         self,
-        n_tokens: int,
-        step: StepTime,
+        result: StepResult,
+        reading_ns: float,
+        expected_ns: float,
         price_ns: float,
         predicted_ns: float,
         *,
         drafted: bool,
-        single_ns: float | None,
-        stretch: float = 1.0,
-    ) -> None:
-        """Add a step.
+    ) -> float:
+        """Add a step; return the nanoseconds that count for or against its draft, or as the price of a single token.
 
-        `price_ns` and `predicted_ns` are predicted times of a single token, after and before learning from this step.
-        `single_ns` is the time of a single-token batch, else None. `stretch` is the wall time of the step over its time
-        by the work clock.
+        Args:
+            reading_ns: Time that the draft model spent on unread text.
+            expected_ns: Expected time of the rest; what exceeds it by far was lost to other programs.
+            price_ns: Predicted time of a single token, after learning from this step.
+            predicted_ns: The same before learning from it.
         """
+        measured = result.total_ns - reading_ns
+        counted = min(measured, _STALL_FACTOR * expected_ns)
+        stalled = measured - counted
+        self.is_stalled = stalled > 0 and (drafted or self.is_stalled)
+        n_tokens = len(result.tokens)
         kept = _RATE_FORGETTING**n_tokens
         self._tokens = kept * self._tokens + n_tokens
-        self._steps = kept * self._steps + step.counted_ns / price_ns
-        self._spent_ns += step.counted_ns + step.stalled_ns + step.reading_ns
-        self._single_ns += step.stalled_ns
+        self._steps = kept * self._steps + counted / price_ns
+        self._spent_ns += counted + stalled + reading_ns
+        self._single_ns += stalled
         if drafted:
             self._predicted_ns += n_tokens * predicted_ns
         else:
-            self._single_ns += step.counted_ns
-        if single_ns is not None:
+            self._single_ns += counted
+        if not result.draft:
             # A stall in one step says nothing about the other steps.
-            self._singles.append((self.n_steps, min(single_ns, _STALL_FACTOR * predicted_ns), predicted_ns))
+            single_ns = min(result.total_ns - result.draft_ns, _STALL_FACTOR * predicted_ns)
+            self._singles.append((self.n_steps, single_ns, predicted_ns))
         self.n_steps += 1
         self._n_tokens += n_tokens
-        self._stretch += (stretch - self._stretch) / min(self.n_steps, _MIN_STEPS)
+        self._stretch += (result.stretch - self._stretch) / min(self.n_steps, _MIN_STEPS)
         if self.n_steps >= _MIN_STEPS:
             self._calmest = min(self._calmest, self._stretch)
             self._busiest = max(self._busiest, self._stretch)
+        return counted
 
     @property
     def speedup(self) -> Speedup | None:

@@ -3,7 +3,7 @@
 1. `Trial`: a statistical test turns the draft model off, and short probes turn it on again.
 2. `Ledger`: a limit on what drafting may lose over any stretch of an answer.
 
-`impossibility` in `app.engine.auto.rule` rules out drafting before the first draft. `AnswerSpeed.split` keeps a busy
+`impossibility` in `app.engine.auto.rule` rules out drafting before the first draft. `AnswerSpeed` keeps a busy
 machine from counting against drafts.
 """
 

@@ -207,11 +207,10 @@ class AutomaticDrafting(Strategy):
         statistics.observe_batch(batch_size, result.n_past, target_ns)
         drafted = batch_size > 1 or attempt.used_model
         reading_ns = result.draft_ns if attempt.has_failed else attempt.catch_up_ns
-        step_time = self._speed.split(result.total_ns, reading_ns, expected_ns, drafted=drafted)
-        cost = step_time.counted_ns
+        rate, price_ns = self._rate(result.n_past), costs.target_ns(1, result.n_past)
+        cost = self._speed.observe(result, reading_ns, expected_ns, price_ns, predicted_ns, drafted=drafted)
         # A single-token step has just measured its own cost.
-        single_ns = min(target_ns, cost) if batch_size == 1 else costs.target_ns(1, result.n_past)
-        rate = self._rate(result.n_past)
+        single_ns = min(target_ns, cost) if batch_size == 1 else price_ns
         attempt.batch_size = batch_size
         self._learn_acceptance(result)
         if self._drafter is not None:
@@ -226,15 +225,6 @@ class AutomaticDrafting(Strategy):
             statistics.trial.observe_undrafted(n)
         self._backlog.observe(result, used_model=attempt.used_model)
         statistics.ledger.observe(n, cost, single_ns, drafted=drafted)
-        self._speed.observe(
-            n,
-            step_time,
-            costs.target_ns(1, result.n_past),
-            predicted_ns,
-            drafted=drafted,
-            single_ns=target_ns if batch_size == 1 else None,
-            stretch=result.stretch,
-        )
         for source, draft in zip(self._free, attempt.found, strict=False):
             statistics.table(source.kind).observe(_judged(draft, result.tokens))
         for source in self._free:

@@ -4,8 +4,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from app.engine.auto.answer_speed import AnswerSpeed, StepTime
+from app.engine.auto.answer_speed import AnswerSpeed
 from app.engine.drafting_report import Speedup
+from app.engine.interfaces import StepResult
+from app.engine.sources import Source
+from app.engine.types import NO_DRAFT, Draft
 
 Step = tuple[int, float, float, bool]
 """Tokens, cost in milliseconds, stretch of the work clock, and whether the step had a draft."""
@@ -19,11 +22,16 @@ def drafted(tokens: int, cost: float, stretch: float = 1.0) -> Step:
     return tokens, cost, stretch, True
 
 
+def result(tokens: int, ns: float, stretch: float = 1.0, *, is_drafted: bool) -> StepResult:
+    draft = Draft.of(Source.MODEL, (1,), (0.9,)) if is_drafted else NO_DRAFT
+    return StepResult(0, draft, (0,) * tokens, 0, round(ns), 0, stretch)
+
+
 def after(steps: Sequence[Step]) -> AnswerSpeed:
     speed = AnswerSpeed()
     for tokens, cost, stretch, is_drafted in steps:
-        single_ns = None if is_drafted else cost * 1e6
-        speed.observe(tokens, StepTime(cost * 1e6), 1e6, 1e6, drafted=is_drafted, single_ns=single_ns, stretch=stretch)
+        step = result(tokens, cost * 1e6, stretch, is_drafted=is_drafted)
+        speed.observe(step, 0.0, cost * 1e6, 1e6, 1e6, drafted=is_drafted)
     return speed
 
 
@@ -65,33 +73,20 @@ def test_a_speedup_is_not_measured_long_after_the_last_single_token() -> None:
         assert gain.measured is is_recent
 
 
-class TestStalls:
-    def test_a_usual_step_counts_as_measured(self) -> None:
-        speed = AnswerSpeed()
+@pytest.mark.parametrize(
+    ("steps", "counted", "is_stalled"),
+    [
+        pytest.param([(150, True)], 150, False, id="a usual step"),
+        pytest.param([(2000, True)], 200, True, id="a stalled draft counts twice the expected time"),
+        pytest.param([(2000, True), (90, False)], 90, False, id="a usual single token ends the stall"),
+        pytest.param([(2000, True), (900, False)], 200, True, id="a stalled single token"),
+        pytest.param([(900, False)], 200, False, id="a stall without a draft"),
+    ],
+)
+def test_a_stall_is_no_time_of_a_draft(steps: list[tuple[int, bool]], counted: int, is_stalled: bool) -> None:
+    speed = AnswerSpeed()
+    for ns, is_drafted in steps:
+        step = result(1, ns + 30, is_drafted=is_drafted)
+        found = speed.observe(step, 30.0, 100.0, 100.0, 100.0, drafted=is_drafted)
 
-        assert speed.split(150.0, 0.0, 100.0, drafted=True).counted_ns == 150.0
-        assert not speed.is_stalled
-
-    def test_a_stalled_draft_counts_twice_the_expected_time_and_a_single_token_follows(self) -> None:
-        speed = AnswerSpeed()
-
-        assert speed.split(2000.0, 0.0, 100.0, drafted=True).counted_ns == 200.0
-        assert speed.is_stalled
-        speed.split(90.0, 0.0, 100.0, drafted=False)
-        assert not speed.is_stalled
-
-    def test_single_tokens_continue_while_they_are_stalled_themselves(self) -> None:
-        speed = AnswerSpeed()
-        speed.split(2000.0, 0.0, 100.0, drafted=True)
-
-        assert speed.split(900.0, 0.0, 100.0, drafted=False).counted_ns == 200.0
-        assert speed.is_stalled
-
-    def test_the_parts_of_all_steps_add_up_to_the_total_time(self) -> None:
-        speed = AnswerSpeed()
-        steps = [(2000.0, True), (100.0, False), (1900.0, True), (900.0, False), (5000.0, True), (130.0, True)]
-        times = [speed.split(total, 30.0, 100.0, drafted=drafted) for total, drafted in steps]
-
-        assert {time.reading_ns for time in times} == {30.0}
-        parts = sum(time.counted_ns + time.stalled_ns + time.reading_ns for time in times)
-        assert parts == sum(total for total, _ in steps)
+    assert (found, speed.is_stalled) == (counted, is_stalled)
