@@ -8,7 +8,7 @@ from app.conversations.message import Ending, Prefill, Role
 from app.conversations.tree import Node, State
 from app.core.errors import AppError
 from app.engine.types import FinishReason
-from app.session.state import BlockedError, Idle
+from app.session.state import Idle
 from tests.session.scripted import BROKEN, ScriptedSession
 
 FAILED = {"error": {"message": "It broke.", "hint": "Fix it."}}
@@ -45,27 +45,21 @@ def test_an_answer_is_stored_with_its_numbers(chat: ScriptedSession) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "state", "ending"),
+    ("ending", "state"),
     [
-        (FinishReason.STOP, State.COMPLETE, Ending(FinishReason.STOP)),
-        (FinishReason.CANCELLED, State.STOPPED, Ending(FinishReason.CANCELLED)),
-        (FinishReason.LENGTH, State.CUT, Ending(FinishReason.LENGTH)),
-        (FinishReason.CONTEXT, State.CUT, Ending(FinishReason.CONTEXT)),
-        (FinishReason.REPETITION, State.CUT, Ending(FinishReason.REPETITION)),
+        (Ending(FinishReason.STOP), State.COMPLETE),
+        (Ending(FinishReason.CANCELLED), State.STOPPED),
+        (Ending(FinishReason.LENGTH), State.CUT),
+        (Ending(FinishReason.CONTEXT), State.CUT),
+        (Ending(FinishReason.REPETITION, 7, at_limit=True), State.CUT),
     ],
 )
-def test_the_end_of_an_answer_is_stored(
-    chat: ScriptedSession, reason: FinishReason, state: State, ending: Ending
-) -> None:
-    chat.exchange("Why?", "Bec", reason)
-    assert (last(chat).text, last(chat).state, last(chat).ending) == ("Bec", state, ending)
-
-
-def test_repeats_and_the_context_limit_are_stored(chat: ScriptedSession) -> None:
+def test_the_end_of_an_answer_is_stored(chat: ScriptedSession, ending: Ending, state: State) -> None:
     chat.session.send("Why?")
     chat.says("Bec")
-    chat.finishes("Bec", FinishReason.REPETITION, repeats=7)
-    assert last(chat).ending == Ending(FinishReason.REPETITION, 7, at_limit=True)
+    assert ending.reason is not None
+    chat.finishes("Bec", ending.reason, ending.repeats)
+    assert (last(chat).text, last(chat).state, last(chat).ending) == ("Bec", state, ending)
 
 
 def test_shown_text_is_on_disk_before_the_session_is_idle_for_long(
@@ -100,24 +94,6 @@ def test_an_empty_answer_leaves_none_and_its_prompt_is_used_again(chat: Scripted
     assert len(chat.other.load(1).tree.nodes) == 2
 
 
-def test_another_prompt_replaces_an_unanswered_one_as_a_branch(chat: ScriptedSession) -> None:
-    chat.exchange("a", "b")
-    chat.session.send("c")
-    assert not chat.fails().counts
-    chat.exchange("d", "e")
-    assert chat.read == ["a", "b", "d"]
-    assert chat.texts() == ["a", "b", "d", "e"]
-
-
-def test_a_prompt_follows_an_answer_that_failed_after_its_beginning(chat: ScriptedSession) -> None:
-    chat.session.send("a")
-    chat.says("half")
-    assert chat.fails().counts
-    assert (last(chat).text, last(chat).state, last(chat).ending.numbers) == ("half", State.FAILED, FAILED)
-    chat.exchange("b", "c")
-    assert chat.texts() == ["a", "half", "b", "c"]
-
-
 @pytest.mark.parametrize("state", [State.FAILED, State.CUT])
 def test_an_unusable_stored_answer_is_shown_and_not_continued_from(chat: ScriptedSession, state: State) -> None:
     store = chat.other
@@ -135,31 +111,6 @@ def test_an_unusable_stored_answer_is_shown_and_not_continued_from(chat: Scripte
 # Other answers, and continued answers
 
 
-def test_another_answer_stands_beside_and_is_continued_from(chat: ScriptedSession) -> None:
-    chat.exchange("a", "b")
-    chat.exchange("c", "d")
-    chat.session.regenerate()
-    chat.answers("e")
-    assert chat.texts() == ["a", "b", "c", "e"]
-    chat.exchange("f", "g")
-    assert chat.texts() == ["a", "b", "c", "e", "f", "g"]
-    assert {node.text for node in chat.other.load(1).tree.nodes.values()} == set("abcdefg")
-
-
-@pytest.mark.parametrize("half", ["", "half"])
-def test_another_answer_that_fails_leaves_the_branch_as_it_was(chat: ScriptedSession, half: str) -> None:
-    chat.exchange("a", "b")
-    chat.exchange("c", "d")
-    chat.session.regenerate(chat.node("a"))
-    assert chat.read == ["a"]
-    chat.says(half)
-    assert chat.fails().reverted
-    assert chat.texts() == ["a", "b", "c", "d"]
-    assert chat.conversation.tree == chat.other.load(1).tree
-    chat.exchange("e", "f")
-    assert chat.texts() == ["a", "b", "c", "d", "e", "f"]
-
-
 def test_an_answer_is_continued_in_parts(chat: ScriptedSession) -> None:
     chat.exchange("a", "b", FinishReason.LENGTH)
     for so_far, more, reason in (("b", "c", FinishReason.CANCELLED), ("bc", "d", FinishReason.STOP)):
@@ -171,32 +122,6 @@ def test_an_answer_is_continued_in_parts(chat: ScriptedSession) -> None:
     assert chat.other.load(1).tree.nodes[2].stats["reason"] == "stop"
     with pytest.raises(AppError, match="cannot be continued"):
         chat.session.resume(2)
-
-
-def test_a_continuation_without_text_changes_nothing(chat: ScriptedSession) -> None:
-    chat.exchange("a", "b", FinishReason.LENGTH)
-    before = chat.other.load(1).tree
-    for fails in (False, True):
-        chat.session.resume(2)
-        assert (chat.fails() if fails else chat.finishes("b", FinishReason.CANCELLED)).reverted
-        assert chat.other.load(1).tree == before == chat.conversation.tree
-    chat.exchange("c", "d")
-    assert chat.read == ["a", "b", "c"]
-
-
-def test_a_failed_answer_is_continued_after_another_failure(chat: ScriptedSession) -> None:
-    chat.session.send("a")
-    chat.says("half")
-    chat.fails()
-    chat.session.resume(2)
-    chat.says(" and")
-    assert chat.fails().reverted
-    assert chat.path()[-1] == ("half and", "", State.FAILED)
-    chat.session.resume(2)
-    chat.says(" more")
-    chat.finishes("half and more")
-    chat.exchange("b", "c")
-    assert chat.texts() == ["a", "half and more", "b", "c"]
 
 
 def test_a_killed_continuation_forgets_how_its_first_part_ended(chat: ScriptedSession) -> None:
@@ -229,33 +154,6 @@ def test_earlier_answers_in_the_same_place_are_reported_to_the_engine(chat: Scri
 
 
 # Branches
-
-
-def test_an_edited_prompt_is_a_branch_and_the_old_one_can_be_shown(chat: ScriptedSession) -> None:
-    chat.exchange("a", "b")
-    chat.exchange("c", "d")
-    chat.session.edit(chat.node("c"), "e")
-    assert chat.read == ["a", "b", "e"]
-    chat.answers("f")
-    assert chat.texts() == ["a", "b", "e", "f"]
-    chat.session.switch(chat.node("c"))
-    assert chat.texts() == ["a", "b", "c", "d"]
-    assert chat.conversation.tree == chat.other.load(1).tree
-
-
-def test_an_edit_without_a_change_is_another_answer(chat: ScriptedSession) -> None:
-    chat.exchange("a", "b")
-    chat.session.edit(chat.node("a"), "a")
-    chat.answers("c")
-    assert len(chat.conversation.tree.nodes) == 3
-
-
-def test_an_edited_answer_is_continued_from(chat: ScriptedSession) -> None:
-    chat.exchange("a", "b")
-    chat.session.rewrite(2, "better")
-    chat.exchange("c", "d")
-    assert chat.read == ["a", "better", "c"]
-    assert len(chat.other.load(1).tree.siblings(2)) == 2
 
 
 @pytest.mark.parametrize("is_empty", [True, False])
@@ -334,31 +232,6 @@ def test_a_failed_answer_in_a_removed_conversation_stays_in_memory(chat: Scripte
 
 
 # Messages removed, conversations copied
-
-
-def test_a_removed_exchange_is_gone_from_the_store_and_the_next_prompt(chat: ScriptedSession) -> None:
-    for prompt, answer in ("ab", "cd", "ef"):
-        chat.exchange(prompt, answer)
-    chat.session.delete(chat.node("c"))
-    assert chat.texts() == ["a", "b", "e", "f"]
-    assert chat.conversation.tree == chat.other.load(1).tree
-    chat.session.send("g")
-    assert chat.read == ["a", "b", "e", "f", "g"]
-    with pytest.raises(BlockedError):
-        chat.session.delete(chat.node("a"))
-
-
-def test_removed_messages_return_to_their_place_last_first(chat: ScriptedSession) -> None:
-    for prompt, answer in ("ab", "cd", "ef"):
-        chat.exchange(prompt, answer)
-    before = chat.conversation.tree
-    chat.session.delete(chat.node("c"))
-    chat.session.delete(chat.node("f"))
-    chat.session.undelete()
-    assert chat.texts() == ["a", "b", "e", "f"]
-    chat.session.undelete()
-    assert chat.conversation.tree == chat.other.load(1).tree == before
-    assert not chat.conversation.can_undelete
 
 
 def test_a_removed_message_is_not_restored_behind_newer_ones(chat: ScriptedSession) -> None:

@@ -1,6 +1,6 @@
 """Commands and events in, a state out."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -8,82 +8,18 @@ from pathlib import Path
 import pytest
 
 from app.conversations.message import Prefill
-from app.engine.types import AutoDraft, DraftParams, FinishReason
-from app.session.state import Blocked, BlockedError, Change, Changes, DraftState, Phase
-from app.worker.events import Failed, JobEnded, Loaded, PairChanged
+from app.engine.types import AutoDraft, DraftParams
+from app.session.state import Change, Changes, DraftState, Phase
+from app.worker.events import Failed, JobEnded, PairChanged
 from app.worker.jobs import PromptSize, Query, TitleJob, prompt_size
 from tests.fake_engine import FIXED, no_loader
 from tests.session.scripted import BROKEN, PAIR, ScriptedSession
-
-Step = Callable[[ScriptedSession], object]
-
-
-def send(text: str) -> Step:
-    return lambda chat: chat.session.send(text)
-
-
-def answer(text: str, reason: FinishReason = FinishReason.STOP) -> Step:
-    def step(chat: ScriptedSession) -> None:
-        chat.says(text)
-        chat.finishes(text, reason)
-
-    return step
-
-
-def new(chat: ScriptedSession) -> None:
-    chat.session.new_conversation()
-
-
-def load(chat: ScriptedSession) -> None:
-    chat.session.load(no_loader, "A pair")
-
-
-def loaded(chat: ScriptedSession) -> None:
-    chat.session.handle(Loaded(PAIR))
-
-
-def load_failed(chat: ScriptedSession) -> None:
-    chat.session.handle(Failed(None, BROKEN))
-
-
-TABLE: list[tuple[str, list[Step], Phase, list[str], Blocked | None]] = [
-    # Steps, phase, messages, and why the last prompt cannot be answered again.
-    ("load failed", [load_failed], Phase.UNLOADED, [], Blocked.UNLOADED),
-    ("answering", [loaded, send("a")], Phase.ANSWERING, ["a", ""], Blocked.ANSWERING),
-    ("waiting", [send("a")], Phase.LOADING, ["a", ""], Blocked.WAITING),
-    ("elsewhere", [loaded, send("a"), new], Phase.ANSWERING, [], Blocked.ELSEWHERE),
-    ("taken back", [send("a"), lambda chat: chat.session.take_back()], Phase.LOADING, [], Blocked.LOADING),
-    ("answered", [loaded, send("a"), answer("b")], Phase.READY, ["a", "b"], None),
-    ("not answered", [loaded, send("a"), lambda chat: chat.fails()], Phase.READY, ["a"], None),
-    ("overtaken", [loaded, load, load, loaded], Phase.LOADING, [], Blocked.LOADING),
-    ("loaded last", [loaded, load, load, loaded, loaded], Phase.READY, [], None),
-    ("stopped to load", [loaded, send("a"), load, answer("b")], Phase.LOADING, ["a", "b"], Blocked.LOADING),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("steps", "phase", "messages", "why"), [row[1:] for row in TABLE], ids=[row[0] for row in TABLE]
-)
-def test_commands_and_events_lead_to_states(
-    tmp_path: Path, steps: list[Step], phase: Phase, messages: list[str], why: Blocked | None
-) -> None:
-    chat = ScriptedSession(tmp_path / "conversations.db", loaded=False)
-    for step in steps:
-        step(chat)
-    assert (chat.session.phase, [node.text for node in chat.session.messages]) == (phase, messages)
-    refused = None
-    try:
-        chat.session.refuse_if_blocked()
-    except BlockedError as error:
-        refused = error.why
-    assert refused is why
-    chat.session.close()
 
 
 def test_a_prompt_that_waits_replaces_an_unanswered_one(chat: ScriptedSession) -> None:
     chat.session.send("a")
     chat.fails()
-    load(chat)
+    chat.session.load(no_loader, "A pair")
     for text in ("a", "b"):
         chat.session.send(text)
         assert [node.text for node in chat.session.messages] == [text, ""]

@@ -1,10 +1,7 @@
 """Queued prompts, and answers that end while another conversation is open."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-
-import pytest
 
 from app.conversations.tree import State
 from app.engine.types import AutoDraft, FinishReason
@@ -36,40 +33,6 @@ def number_of(chat: ScriptedSession) -> int:
 
 
 # In one conversation
-
-
-def test_the_last_prompt_is_taken_back_first(chat: ScriptedSession) -> None:
-    for text in "abc":
-        chat.session.send(text)
-    assert [chat.session.take_back() for _ in range(3)] == ["c", "b", None]
-    chat.finishes("1")
-    assert chat.session.phase is Phase.READY
-
-
-@pytest.mark.parametrize(
-    "end",
-    [lambda chat: chat.fails(), lambda chat: chat.finishes("1", FinishReason.CANCELLED)],
-    ids=["failed", "stopped"],
-)
-def test_prompts_come_back_if_the_answer_fails_or_is_stopped(
-    chat: ScriptedSession, end: Callable[[ScriptedSession], object]
-) -> None:
-    for text in "abc":
-        chat.session.send(text)
-    outcome = end(chat)
-    assert getattr(outcome, "returned", None) == "b\n\nc"
-    assert (asked(chat), chat.session.queued) == (["a"], ())
-
-
-@pytest.mark.parametrize("reason", [FinishReason.STOP, FinishReason.LENGTH, FinishReason.REPETITION])
-def test_an_answer_that_ends_by_itself_is_followed_by_the_next_prompt(
-    chat: ScriptedSession, reason: FinishReason
-) -> None:
-    chat.session.send("a")
-    chat.session.send("b")
-    chat.says("1")
-    chat.finishes("1", reason)
-    assert asked(chat) == ["a", "b"]
 
 
 def test_prompts_that_wait_and_typed_text_survive_a_crash(chat: ScriptedSession) -> None:
@@ -136,13 +99,6 @@ def test_a_prompt_of_another_conversation_waits_its_turn(chat: ScriptedSession) 
     chat.finishes("2")
     chat.finishes("3")
     assert chat.texts(second) == ["b", "2", "c", "3"]
-
-
-def test_an_answer_elsewhere_is_not_stopped_here(chat: ScriptedSession) -> None:
-    chat.session.send("a")
-    chat.session.new_conversation()
-    assert not chat.session.stop()
-    assert not chat.session.is_busy
 
 
 def test_an_answer_that_fails_elsewhere_leaves_its_prompts_as_unsent_text(chat: ScriptedSession) -> None:
