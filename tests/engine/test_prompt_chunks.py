@@ -70,29 +70,35 @@ def test_a_fast_device_gets_the_longest_batches_and_seldom_waits() -> None:
     assert len(model.waits_ms) == 4
 
 
-def test_a_few_short_batches_tell_that_a_gpu_is_fast() -> None:
-    model = Device(0.1, batch_ms=10.0, first=1)
-    read(model, 2000)
-    assert model.sizes()[:5] == [1, 16, 256, 512, 512]
-
-
-def test_a_gpu_that_takes_half_a_second_for_a_token_gets_one_at_a_time() -> None:
-    model = Device(450.0, batch_ms=20.0, first=1)
-    read(model, 20)
-    # Before, it is unknown whether two cost more than one.
-    assert model.sizes() == [1, 2, *[1] * 17]
-
-
-@pytest.mark.parametrize(("first", "n_slow", "sizes"), [(1, 0, [1, 2, 16, 32, 32]), (64, 64, [64, 32, 256, 32, 32])])
-def test_the_time_of_compiling_shaders_does_not_count_for_later_batches(
-    first: int, n_slow: int, sizes: list[int]
+@pytest.mark.parametrize(
+    ("device", "n_tokens", "change", "sizes", "last"),
+    [
+        pytest.param((0.1, 10.0, 1), 2000, None, [1, 16, 256, 512, 512], None, id="a fast GPU is known after two"),
+        pytest.param((450.0, 20.0, 1), 20, None, [1, 2, *[1] * 17], None, id="half a second for a token"),
+        pytest.param((6.0, 20e3, 1), 800, (0, 6.0, 15.0), [1, 2, 16, 32, 32], None, id="shaders for one token"),
+        pytest.param((6.0, 20e3, 64), 800, (64, 6.0, 15.0), [64, 32, 256, 32, 32], None, id="shaders for a batch"),
+        pytest.param((0.5, 1300.0, 64), 2400, None, [64, 32, 256, *[512] * 4], None, id="every batch takes long"),
+        pytest.param((0.05, 210.0, 64), 4000, None, [64, 128, 512, 512], None, id="longer ones take hardly longer"),
+        # Shorter batches would read half as fast, and longer batches hardly faster.
+        pytest.param((13.0, 380.0, 1), 4000, None, [1], 64, id="worth their time"),
+        pytest.param((0.2, 0.0, 64), 4000, (1000, 2.0, 0.0), [64], 64, id="the device becomes slower"),
+        pytest.param((0.5, 1300.0, 64), 8000, (1000, 8.0, 0.0), [64], 32, id="other programs end"),
+    ],
+)
+def test_the_sizes_of_batches_follow_their_times(
+    device: tuple[float, float, int],
+    n_tokens: int,
+    change: tuple[int, float, float] | None,
+    sizes: list[int],
+    last: int | None,
 ) -> None:
-    model = Device(6.0, batch_ms=20_000.0, first=first)
-    cache = TokenCache(model)
-    for done in cache.process([5] * 800, lambda: False):
-        if done > n_slow:
-            model.batch_ms = 15.0
-    assert model.sizes()[:5] == sizes
+    """The device changes its times per token and per batch after some tokens; `last` is the last whole batch."""
+    model = Device(*device)
+    for done in TokenCache(model).process([5] * n_tokens, lambda: False):
+        if change is not None and done > change[0]:
+            model.token_ms, model.batch_ms = change[1:]
+    assert model.sizes()[: len(sizes)] == sizes
+    assert last in (None, model.sizes()[-2])
 
 
 def test_the_first_batch_of_a_gpu_tells_no_speed() -> None:
@@ -105,43 +111,6 @@ def test_later_prompts_begin_with_the_size_that_was_found() -> None:
     model = Device(0.1)
     read(model, 1024, times=2)
     assert model.sizes() == [64, 512, 448, 512, 512]
-
-
-def test_a_device_that_becomes_slower_gets_shorter_batches() -> None:
-    model = Device(0.2)
-    cache = TokenCache(model)
-    for done in cache.process([5] * 4000, lambda: False):
-        if done > 1000:
-            model.token_ms = 2.0
-    assert model.sizes()[-2] == 64
-
-
-def test_a_device_that_takes_long_for_every_batch_gets_the_longest_ones() -> None:
-    model = Device(0.5, batch_ms=1300.0)
-    read(model, 96 + 256 + 4 * 512)
-    assert model.sizes() == [64, 32, 256, *[512] * 4]
-
-
-def test_batches_are_short_again_when_other_programs_no_longer_slow_them() -> None:
-    model = Device(0.5, batch_ms=1300.0)
-    cache = TokenCache(model)
-    for done in cache.process([5] * 8000, lambda: False):
-        if done > 1000:
-            model.token_ms, model.batch_ms = 8.0, 0.0
-    assert model.sizes()[-2] == 32
-
-
-def test_longer_batches_are_tried_where_they_may_take_hardly_longer() -> None:
-    model = Device(0.05, batch_ms=210.0)
-    read(model, 4000)
-    assert model.sizes()[:4] == [64, 128, 512, 512]
-
-
-def test_a_device_that_is_slow_for_every_batch_gets_batches_that_are_worth_their_time() -> None:
-    model = Device(13.0, batch_ms=380.0, first=1)
-    read(model, 4000)
-    # Shorter batches would read half as fast, and longer batches hardly faster.
-    assert model.sizes()[-2] == 64
 
 
 def test_batches_that_can_be_stopped_grow_for_two_seconds_in_each_prompt() -> None:

@@ -290,62 +290,46 @@ def test_a_repeated_call_is_not_run_and_the_model_answers_without_tools(
     assert chat.roles == "user assistant tool assistant tool assistant"
 
 
-def test_a_tool_that_may_change_something_runs_again_until_its_result_is_the_same(chat: ToolChat) -> None:
-    chat.asks("a")
-    chat.tools.permissions.allow(Permission.ALWAYS, [WRITE], None)
-    for result in ("one", "two", "two"):
-        chat.calls(call("write_file"))
-        chat.returns(result)
-        assert chat.engine.requests[-1].tools
-    chat.calls(call("write_file"))
-
-    assert len(chat.host.calls) == 3
-    assert not chat.engine.requests[-1].tools
-
-
-def test_a_call_is_no_repetition_after_a_change_or_beside_another_call(chat: ToolChat) -> None:
-    chat.asks("a")
-    chat.tools.permissions.allow(Permission.ALWAYS, [READ, WRITE], None)
-    for made in (READS, call("write_file"), READS):
-        chat.calls(made)
-        chat.returns("done")
-    assert len(chat.host.calls) == 3
-    assert chat.engine.requests[-1].tools
-    chat.calls(READS, reads("other.md"))
-    chat.returns("other")
-
-    assert [name for _, name, _ in chat.host.calls] == ["read_file", "write_file", "read_file", "read_file"]
-    assert chat.engine.requests[-1].tools
+WRITES = call("write_file")
+PART = '{"path": "notes.md", "head": 1}'
 
 
 @pytest.mark.parametrize(
-    ("arguments", "result", "is_new"),
+    ("made", "results", "has_tools"),
     [
-        ('{"path": "notes.md", "head": 1}', "Buy milk.", False),
-        ('{"path": "notes.md", "tail": 1}', "No bread.", True),
-        ('{"path": "other.md"}', "Buy milk.", True),
-        ('{"other": "notes.md"}', "Buy milk.", True),
+        pytest.param([WRITES] * 4, ["one", "two", "two", None], False, id="writing until the result is the same"),
+        pytest.param([READS, WRITES, READS], ["a", "done", "a"], True, id="reading after a change"),
+        pytest.param([READS, WRITES, WRITES], ["a", "done", "again"], True, id="another result"),
+        pytest.param([READS, READS], ["!hangs", "!hangs"], True, id="a failed call once more"),
+        pytest.param([READS] * 3, ["!hangs", "!hangs", None], False, id="a failed call a third time"),
+        pytest.param([READS, call("read_file", PART)], ["Milk.\nEggs.", "Milk."], False, id="a part of the text"),
+        pytest.param([READS, call("read_file", PART)], ["Milk.\nEggs.", "Bread."], True, id="another text"),
+        pytest.param([READS, reads("b.md")], ["Milk.\nEggs.", "Milk."], True, id="a part in another file"),
+        pytest.param([READS, call("read_file", '{"a": 1}')], ["Milk.\nEggs.", "Milk."], True, id="other arguments"),
     ],
 )
-def test_a_call_that_reads_a_part_of_what_was_read_is_a_repetition(
-    chat: ToolChat, arguments: str, result: str, is_new: bool
+def test_a_call_runs_again_if_its_result_may_be_new(
+    chat: ToolChat, made: list[ToolCall], results: list[str | None], has_tools: bool
 ) -> None:
-    chat.reads("Buy milk.\nAnd eggs.")
-    chat.calls(call("read_file", arguments))
-    chat.returns(result)
-
-    assert bool(chat.engine.requests[-1].tools) is is_new
-
-
-def test_a_failed_call_may_be_repeated_once(chat: ToolChat) -> None:
+    """A result is None if the call does not run, and begins with "!" if it is an error."""
     chat.asks("a")
-    chat.tools.permissions.allow(Permission.ALWAYS, [READ], None)
-    for _ in range(2):
-        chat.calls(READS)
-        chat.returns("The server hangs.", is_error=True)
-    chat.calls(READS)
+    chat.tools.permissions.allow(Permission.ALWAYS, [READ, WRITE], None)
+    for one, result in zip(made, results, strict=True):
+        chat.calls(one)
+        assert (chat.tools.running is None) is (result is None)
+        if result is not None:
+            chat.returns(result.removeprefix("!"), is_error=result.startswith("!"))
 
-    assert len(chat.host.calls) == 2
+    assert bool(chat.engine.requests[-1].tools) is has_tools
+
+
+def test_a_repetition_beside_another_call_leaves_the_tools(chat: ToolChat) -> None:
+    chat.reads("one")
+    chat.calls(READS, reads("other.md"))
+    chat.returns("other")
+
+    assert [arguments["path"] for _, _, arguments in chat.host.calls] == ["notes.md", "other.md"]
+    assert chat.engine.requests[-1].tools
 
 
 @pytest.mark.parametrize(
