@@ -248,7 +248,7 @@ def _checked(task: SetupTask) -> Prepared:
 
 def _follow(task: SetupTask) -> None:
     for progress in task.follow():
-        if line := progress.transfer.line or progress.header_progress:
+        if line := progress.line:
             status.show(line)
 
 

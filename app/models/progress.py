@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from time import monotonic
 
@@ -91,29 +91,6 @@ class FileProgress:
         return f"{self.role} {gigabytes(self.done)} of {gigabytes(self.total)}"
 
 
-@dataclass(frozen=True, slots=True)
-class DownloadProgress:
-    """Both downloads.
-
-    Attributes:
-        left_s: Time left at that speed, once it is known.
-    """
-
-    files: tuple[FileProgress, ...]
-    bytes_per_s: float
-    left_s: float | None
-
-    @property
-    def line(self) -> str:
-        """Describe both downloads in one line."""
-        parts = [str(file) for file in self.files]
-        if bytes_per_s := speed(self.bytes_per_s):
-            parts.append(bytes_per_s)
-        if self.left_s is not None and self.left_s >= 1:
-            parts.append(f"{duration(self.left_s)} left")
-        return "  ".join(parts)
-
-
 class DownloadWatcher(Watcher):
     """Counts a model's download; one thread writes it, another reads `now`."""
 
@@ -139,16 +116,14 @@ class SpeedMeter:
     def __init__(self) -> None:
         self._seen: deque[tuple[float, int]] = deque()
 
-    def read(self, downloads: Sequence[DownloadWatcher]) -> DownloadProgress:
-        files = tuple(one.now for one in downloads)
-        left = sum(one.total - one.done for one in files)
-        at, n_received = monotonic(), sum(one.n_received for one in files)
+    def bytes_per_s(self, downloads: Iterable[FileProgress]) -> float:
+        """Return the speed of all downloads together; 0 at the first call."""
+        at, n_received = monotonic(), sum(one.n_received for one in downloads)
         self._seen.append((at, n_received))
         while at - self._seen[0][0] > _METER_S:
             self._seen.popleft()
         started, had = self._seen[0]
-        speed = (n_received - had) / (at - started) if at > started else 0.0
-        return DownloadProgress(files, speed, left / speed if speed > 0 else None)
+        return (n_received - had) / (at - started) if at > started else 0.0
 
 
 def speed(bytes_per_s: float) -> str:

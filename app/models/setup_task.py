@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from app.core.errors import AppError, Interrupted
 from app.models.catalog import Pair
-from app.models.progress import DownloadProgress, DownloadWatcher, HeaderWatcher, SpeedMeter
+from app.models.progress import DownloadWatcher, FileProgress, HeaderWatcher, SpeedMeter, duration, speed
 from app.models.registry import Registry
 
 if TYPE_CHECKING:
@@ -33,19 +33,18 @@ class Stage(Enum):
     FAILED = "failed"
 
 
-_NO_TRANSFER = DownloadProgress((), 0.0, None)
-
-
 @dataclass(frozen=True, slots=True)
 class SetupProgress:
     """Progress of a pair's setup, or of a check without a setup.
 
     Attributes:
+        files: The downloads; () before they begin.
         header_progress: Progress of reading model headers; None if none are read.
     """
 
     stage: Stage
-    transfer: DownloadProgress = _NO_TRANSFER
+    files: tuple[FileProgress, ...] = ()
+    bytes_per_s: float = 0.0
     prepared: Prepared | None = None
     error: AppError | None = None
     header_progress: str | None = None
@@ -56,18 +55,30 @@ class SetupProgress:
 
     @property
     def has_downloaded(self) -> bool:
-        return any(file.n_received for file in self.transfer.files)
+        return any(file.n_received for file in self.files)
 
     @property
     def share(self) -> float:
         """Share of all bytes that are on disk."""
-        total = sum(file.total for file in self.transfer.files)
-        return min(1.0, sum(file.done for file in self.transfer.files) / total) if total else 0.0
+        total = sum(file.total for file in self.files)
+        return min(1.0, sum(file.done for file in self.files) / total) if total else 0.0
+
+    @property
+    def left_s(self) -> float | None:
+        """Time left at the current speed, once it is known."""
+        left = sum(file.total - file.done for file in self.files)
+        return left / self.bytes_per_s if self.bytes_per_s > 0 else None
+
+    @property
+    def line(self) -> str | None:
+        """Describe the downloads in one line, or the check before them."""
+        left = f"{duration(self.left_s)} left" if self.left_s is not None and self.left_s >= 1 else None
+        return "  ".join(filter(None, (*map(str, self.files), speed(self.bytes_per_s), left))) or self.header_progress
 
     def ended(self, stage: Stage) -> SetupProgress:
         """Return the last progress of a setup that ended early."""
-        files = tuple(replace(file, waiting=None, wait_s=0.0) for file in self.transfer.files)
-        return replace(self, stage=stage, header_progress=None, transfer=DownloadProgress(files, 0.0, None))
+        files = tuple(replace(file, waiting=None, wait_s=0.0) for file in self.files)
+        return replace(self, stage=stage, header_progress=None, files=files, bytes_per_s=0.0)
 
 
 @dataclass(eq=False)
@@ -109,7 +120,8 @@ class SetupTask:
         now = self._now
         if now.stage is not Stage.DOWNLOADING or not self._downloads:
             return now
-        return replace(now, transfer=self._meter.read(self._downloads))
+        files = tuple(one.now for one in self._downloads)
+        return replace(now, files=files, bytes_per_s=self._meter.bytes_per_s(files))
 
     def cancel(self) -> None:
         """Stop; downloaded bytes stay. A running request may keep the thread alive for seconds."""

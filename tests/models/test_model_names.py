@@ -11,7 +11,8 @@ from app.models.gguf import GgufHeader
 from app.models.model_facts import model_facts
 from app.models.model_names import apart, file_type, known_as, part_names, part_of, parts_here, quantization
 from app.models.pair_summary import pair_texts, title_of
-from app.models.progress import DownloadProgress, FileProgress
+from app.models.progress import FileProgress
+from app.models.setup_task import SetupProgress, Stage
 from app.models.source import HubModel, LocalModel, parse_source
 from app.worker.known_pairs import pair_by_models
 
@@ -223,8 +224,10 @@ def test_a_quantization_is_the_same_however_it_is_written() -> None:
     assert HubModel("a/b", size=1) == HubModel("a/b", size=2)
 
 
-@pytest.mark.parametrize(("bytes_per_s", "speed"), [(120_000, "120 kB/s"), (2_000_000, "2 MB/s"), (3, "")])
-def test_the_line_has_the_speed(bytes_per_s: float, speed: str) -> None:
-    line = DownloadProgress((FileProgress("target", 0, 2 * GB),), bytes_per_s, None).line
+@pytest.mark.parametrize(
+    ("bytes_per_s", "pace"), [(120_000, "  120 kB/s  4 h 37 min left"), (2e9, "  2000 MB/s  1 s left"), (0.0, "")]
+)
+def test_the_line_has_the_speed_and_the_time_left(bytes_per_s: float, pace: str) -> None:
+    progress = SetupProgress(Stage.DOWNLOADING, (FileProgress("target", 0, 2 * GB),), bytes_per_s)
 
-    assert line == f"target 0 MB of 2.0 GB  {speed}".rstrip()
+    assert progress.line == f"target 0 MB of 2.0 GB{pace}"

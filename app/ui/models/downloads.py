@@ -35,9 +35,9 @@ class DownloadBars(Static):
 
     def _draw(self) -> None:
         setup = self.setup
-        self.display = setup is not None and bool(setup.transfer.files) and setup.stage is not Stage.READY
+        self.display = setup is not None and bool(setup.files) and setup.stage is not Stage.READY
         if setup is not None:
-            files, width = setup.transfer.files, self.app.size.width - self.gutter.width
+            files, width = setup.files, self.app.size.width - self.gutter.width
             pending = next((file for file in files if file.done < file.total), None)
             texts = [_bar_text(file, _pace(setup) if file is pending else []) for file in files]
             room = width - _ROLE_CELLS - max((text.cell_length for text in texts), default=0) - 2 * len(_COLUMN_GAP)
@@ -90,7 +90,7 @@ def line_text(name: str, setup: SetupProgress, width: int) -> Content:
     if setup.stage is Stage.READY:
         parts = [Content(f"{name} is ready; {pairs} opens it")]
     else:
-        files = setup.transfer.files
+        files = setup.files
         waiting = next((file.waiting for file in files if file.waiting), None)
         details = [waiting] if waiting else _pace(setup) if files else [setup.header_progress or setup.stage.value]
         shares = [Content.styled(f"{file.role} {percent(_share(file)):>3}", _style(file)) for file in files]
@@ -103,8 +103,7 @@ def line_text(name: str, setup: SetupProgress, width: int) -> Content:
 def _pace(setup: SetupProgress) -> list[str]:
     if not setup.running:
         return [setup.stage.value]
-    left_s = setup.transfer.left_s
-    return list(filter(None, (speed(setup.transfer.bytes_per_s), duration(left_s) if left_s else "")))
+    return list(filter(None, (speed(setup.bytes_per_s), duration(setup.left_s) if setup.left_s else "")))
 
 
 def _bar_text(file: FileProgress, pace: list[str]) -> Content:

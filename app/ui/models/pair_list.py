@@ -194,8 +194,8 @@ def status_text(card: PairCard, setup: SetupProgress | None) -> str:
     """Return the state of a pair on this machine, or of its setup, in a word or two."""
     if setup is not None and setup.stage is not Stage.READY and not card.set_up:
         if setup.stage is Stage.DOWNLOADING:
-            return percent(setup.share) if setup.transfer.files else "checking"
-        if setup.stage is Stage.STOPPED and setup.transfer.files:
+            return percent(setup.share) if setup.files else "checking"
+        if setup.stage is Stage.STOPPED and setup.files:
             return f"stopped {percent(setup.share)}"
         return str(setup.stage.value)
     if card.is_open:

@@ -36,7 +36,7 @@ def test_cards_before_and_after_a_set_up(setting: Setting) -> None:
 
     assert job.stage is Stage.READY
     assert job.share == 1.0
-    assert {file.role for file in job.transfer.files} == {"target", "draft"}
+    assert {file.role for file in job.files} == {"target", "draft"}
     card = setting.card("mine")
     assert (card.here, card.set_up, card.is_default) == (True, True, True)
     assert card.size == "3 MB"

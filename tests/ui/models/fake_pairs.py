@@ -12,7 +12,7 @@ from app.hardware.recommend import Fit, Proposal
 from app.models.catalog import Pair
 from app.models.compatibility import PairCheck
 from app.models.model_facts import GraphWidths, ModelFacts
-from app.models.progress import DownloadProgress, FileProgress
+from app.models.progress import FileProgress
 from app.models.resolve import ResolvedModel
 from app.models.setup import Prepared
 from app.models.setup_task import SetupProgress, Stage
@@ -101,14 +101,11 @@ HUGE = made(
 CARDS = (DEMO, CODER, GENERAL, SMALL, ALONE, HUGE)
 BEGUN = SetupProgress(
     Stage.DOWNLOADING,
-    DownloadProgress(
-        (
-            FileProgress("target", 12_400_000_000, 19_852_000_000, n_received=12_400_000_000),
-            FileProgress("draft", 675_710_848, 675_710_848),
-        ),
-        94_300_000,
-        82.0,
+    (
+        FileProgress("target", 12_400_000_000, 19_852_000_000, n_received=12_400_000_000),
+        FileProgress("draft", 675_710_848, 675_710_848),
     ),
+    94_300_000,
 )
 OFFLINE = HubError("huggingface.co cannot be found.", "This machine seems to be offline.")
 

@@ -115,7 +115,7 @@ async def test_the_chat_continues_while_a_pair_is_downloaded() -> None:
         await window.shows("MB/s")
         await window.press("escape")
         await window.until(lambda: window.in_chat)
-        await window.shows("coder-32b  target 62%  draft 100%  94 MB/s  1 min 22 s")
+        await window.shows("coder-32b  target 62%  draft 100%  94 MB/s  1 min 19 s")
         await window.chat.send("hello")
         window.engine.says("Good morning.")
         window.engine.finishes()
@@ -201,7 +201,7 @@ async def test_quitting_stops_the_downloads() -> None:
 @pytest.mark.parametrize(
     ("width", "line"),
     [
-        (78, "coder-32b  target 62%  draft 100%  94 MB/s  1 min 22 s"),
+        (78, "coder-32b  target 62%  draft 100%  94 MB/s  1 min 19 s"),
         (50, "coder-32b  target 62%  draft 100%  94 MB/s"),
         (30, "coder-32b  target 62%"),
         (6, "coder…"),

@@ -6,7 +6,7 @@ import pytest
 
 from app.core.errors import AppError, CacheError, FileChangedError, PairError
 from app.hardware.recommend import Fit, Proposal
-from app.models.progress import DownloadProgress, FileProgress
+from app.models.progress import FileProgress
 from app.models.setup_task import SetupProgress, Stage
 from app.session.state import Phase
 from app.ui.models.state import PairCard
@@ -67,7 +67,7 @@ async def test_the_first_download_shows_its_progress_and_opens() -> None:
         assert window.pairs.arguments("set_up") == [["coder-32b", "confirmed"]]
         await window.shows("checking")
         window.pairs.report("coder-32b", BEGUN)
-        await window.shows("12.4 / 19.9 GB  94 MB/s  1 min 22 s")
+        await window.shows("12.4 / 19.9 GB  94 MB/s  1 min 19 s")
         assert "0.7 /  0.7 GB  ✓" in window.text
         assert "64%" in window.text
         await window.press("enter", shows="ctrl+x stops it")
@@ -90,7 +90,7 @@ async def test_waiting_is_explained() -> None:
     async with open_setup() as window:
         await window.press("enter", "enter")
         waiting = FileProgress("target", GB, 2 * GB, "The hub asks to slow down.", 7)
-        setup = SetupProgress(Stage.DOWNLOADING, DownloadProgress((waiting,), 0.0, None))
+        setup = SetupProgress(Stage.DOWNLOADING, (waiting,))
         window.pairs.report("coder-32b", setup)
         await window.shows("The hub asks to slow down, retry in 7 s")
 
