@@ -199,9 +199,3 @@ def test_a_name_that_no_file_can_have_has_no_size(tmp_path: Path, name: str) -> 
     mine = catalog(tmp_path, f'[pairs.mine]\ntarget = "{name}"').get("mine")
 
     assert size_text(mine) == NO_FILE
-
-
-def test_the_home_of_an_unknown_user_is_a_plain_path(tmp_path: Path) -> None:
-    mine = catalog(tmp_path, '[pairs.mine]\ntarget = "~no one-of-that-name/x.gguf"').get("mine")
-
-    assert mine.target == LocalModel(tmp_path / "~no one-of-that-name" / "x.gguf")

@@ -197,33 +197,36 @@ def test_the_table_of_a_reduced_vocabulary_is_checked(tmp_path: Path) -> None:
     assert d2t_fault(write_eagle3(tmp_path / "none.gguf"), N_VOCAB) is None
 
 
+NO_BLOCK = "Running without this kind of draft: no DFlash block was found; eagle is an EAGLE-3 head."
+NO_MODEL = "Running without this kind of draft: no draft model was found; the pair has no draft."
+NO_LAYER = "Running without this draft. target has no MTP layer."
+
+
 @pytest.mark.parametrize(
-    ("wanted", "draft", "expected"),
+    ("wanted", "has_layer", "has_draft", "expected"),
     [
-        ("auto", True, (True, False)),
-        ("auto", False, (False, True)),
-        ("mtp", True, (False, True)),
-        ("eagle3", True, (True, False)),
-        ("dflash", True, (False, False)),
-        ("model", False, (False, False)),
-        ("ngram", True, (False, False)),
-        ("none", True, (False, False)),
+        ("auto", True, True, (True, False, "")),
+        ("auto", True, False, (False, True, "")),
+        ("auto", False, False, (False, False, "")),
+        ("mtp", True, True, (False, True, "")),
+        ("mtp", False, False, (False, False, NO_LAYER)),
+        ("eagle3", True, True, (True, False, "")),
+        ("dflash", True, True, (False, False, NO_BLOCK)),
+        ("model", True, False, (False, False, NO_MODEL)),
+        ("ngram", True, True, (False, False, "")),
+        ("none", True, True, (False, False, "")),
     ],
 )
-def test_the_setting_chooses(
-    mtp: ModelFacts, eagle: ModelFacts, wanted: str, draft: bool, expected: tuple[bool, bool]
+def test_the_setting_chooses_the_draft_or_names_what_is_missing(
+    target: ModelFacts,
+    mtp: ModelFacts,
+    eagle: ModelFacts,
+    wanted: str,
+    has_layer: bool,
+    has_draft: bool,
+    expected: tuple[bool, bool, str],
 ) -> None:
-    uses_file, uses_mtp, notice = select_draft(wanted, mtp, eagle if draft else None)
-    assert (uses_file, uses_mtp) == expected
-    assert bool(notice) is (wanted in ("dflash", "model"))
-
-
-def test_a_wanted_kind_that_is_missing_is_named(target: ModelFacts, eagle: ModelFacts) -> None:
-    assert select_draft("mtp", target, None)[2] == "Running without this draft. target has no MTP layer."
-    assert select_draft("dflash", target, eagle)[2] == (
-        "Running without this kind of draft: no DFlash block was found; eagle is an EAGLE-3 head."
-    )
-    assert select_draft("auto", target, None) == (False, False, "")
+    assert select_draft(wanted, mtp if has_layer else target, eagle if has_draft else None) == expected
 
 
 def test_the_mtp_layer_takes_memory_beside_the_target(mtp: ModelFacts, target: ModelFacts, eagle: ModelFacts) -> None:

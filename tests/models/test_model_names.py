@@ -180,42 +180,35 @@ def test_every_way_to_write_a_model(text: str, expected: object) -> None:
     assert repr(parse_source(str(expected))) == repr(expected), "what is shown can be typed"
 
 
-@pytest.mark.parametrize("text", ["http://[::1/x", "https://x]/y", "http://x\x1b[31m/y"])
-def test_an_address_that_is_none_is_an_error(text: str) -> None:
-    with pytest.raises(UsageError, match="is not an address on the hub"):
-        parse_source(text)
-
-
-def test_a_file_that_exists_is_that_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_or_a_path_in_a_folder_that_is_here_is_no_repository(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "owner").mkdir()
-    (tmp_path / "owner" / "repo").touch()
-
-    assert parse_source("owner/repo") == LocalModel(tmp_path / "owner" / "repo")
+    assert isinstance(parse_source("models/big.gguf"), HubModel)
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "repo").touch()
+    for text in ("models/repo", "models/big.gguf"):
+        assert parse_source(text) == LocalModel(tmp_path / text)
+    assert isinstance(parse_source("owner/repo:models/big.gguf"), HubModel)
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("texts", "message"),
     [
-        *["", "word", "https://example.com/owner/repo", "ftp://huggingface.co/a/b", "a/b/c", "\0"],
-        *["owner/a--b", "owner/a--b:Q8_0", "owner/x.git", "https://hf.co/owner/x.git", "owner/a b", "owner/a-:Q8_0"],
+        (("http://[::1/x", "https://x]/y", "http://x\x1b[31m/y"), "is not an address on the hub"),
+        (("https://example.com/owner/repo", "ftp://huggingface.co/a/b"), "is not an address on the hub"),
+        (("", "word", "a/b/c", "\0", "owner/a--b", "owner/a--b:Q8_0"), "names no model"),
+        (("owner/x.git", "https://hf.co/owner/x.git", "owner/a b", "owner/a-:Q8_0"), "names no model"),
     ],
 )
-def test_what_names_no_model_is_reported(text: str) -> None:
-    with pytest.raises(UsageError):
-        parse_source(text)
+def test_what_names_no_model_is_reported(texts: tuple[str, ...], message: str) -> None:
+    for text in texts:
+        with pytest.raises(UsageError, match=message):
+            parse_source(text)
 
 
 def test_the_home_of_an_unknown_user_is_a_plain_path() -> None:
     assert parse_source("~no one-of-that-name/x.gguf") == LocalModel(Path("~no one-of-that-name/x.gguf").absolute())
-
-
-def test_a_file_of_a_folder_that_is_here_is_no_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert isinstance(parse_source("models/big.gguf"), HubModel)
-    (tmp_path / "models").mkdir()
-    assert parse_source("models/big.gguf") == LocalModel(tmp_path / "models" / "big.gguf")
-    assert isinstance(parse_source("owner/repo:models/big.gguf"), HubModel)
 
 
 def test_a_quantization_is_the_same_however_it_is_written() -> None:

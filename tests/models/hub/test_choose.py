@@ -16,23 +16,63 @@ def files(*names: str) -> list[RemoteFile]:
 COMMON_FILES = files("m-Q8_0.gguf", "m-Q4_K_M.gguf", "m-Q4_0.gguf", "m-IQ3_XXS.gguf", "README.md", "mmproj-m-f16.gguf")
 
 
+HEADS = files("Qwen3-8B-EAGLE3-Q8_0.gguf", "Qwen3-8B-EAGLE3-Q4_K_M.gguf")
+SPLIT = files("m-Q4_K_M-00002-of-00002.gguf", "m-Q4_K_M-00001-of-00002.gguf", "m-Q8_0-00001-of-00002.gguf")
+REPACKED = files("m-Q4_0_4_4.gguf", "m-Q4_0.gguf", "m-Q4_0_8_8.gguf")
+WITH_MTP = files("Qwen3.5-9B-Q4_K_M.gguf", "MTP/mtp-Qwen3.5-9B-F16.gguf", "MTP/mtp-Qwen3.5-9B-Q8_0.gguf")
+
+
 @pytest.mark.parametrize(
-    ("wanted", "name"),
+    ("quant", "listed", "draft", "name"),
     [
-        ("Q4_K_M", "m-Q4_K_M.gguf"),
-        ("q4km", "m-Q4_K_M.gguf"),
-        ("Q4", "m-Q4_K_M.gguf"),
-        ("q8", "m-Q8_0.gguf"),
-        ("iq3-xxs", "m-IQ3_XXS.gguf"),
+        # Quantizations in common spellings
+        ("Q4_K_M", COMMON_FILES, False, "m-Q4_K_M.gguf"),
+        ("q4km", COMMON_FILES, False, "m-Q4_K_M.gguf"),
+        ("Q4", COMMON_FILES, False, "m-Q4_K_M.gguf"),
+        ("q8", COMMON_FILES, False, "m-Q8_0.gguf"),
+        ("iq3-xxs", COMMON_FILES, False, "m-IQ3_XXS.gguf"),
+        ("q4_0", REPACKED, False, "m-Q4_0.gguf"),
+        ("q4_0_8_8", REPACKED, False, "m-Q4_0_8_8.gguf"),
+        ("q4_k_m", SPLIT, False, "m-Q4_K_M-00001-of-00002.gguf"),
+        # The defaults of targets and drafts
+        (None, COMMON_FILES, False, "m-Q4_K_M.gguf"),
+        (None, COMMON_FILES, True, "m-Q8_0.gguf"),
+        (None, HEADS, True, "Qwen3-8B-EAGLE3-Q8_0.gguf"),
+        (None, WITH_MTP, True, "Qwen3.5-9B-Q4_K_M.gguf"),
+        (None, WITH_MTP[1:], True, "MTP/mtp-Qwen3.5-9B-Q8_0.gguf"),
     ],
 )
-def test_quantizations_are_read_in_common_spellings(wanted: str, name: str) -> None:
-    assert choose(HubModel(REPO, quant=wanted), COMMON_FILES).name == name
+def test_a_quantization_or_the_default_chooses_a_file(
+    quant: str | None, listed: list[RemoteFile], draft: bool, name: str
+) -> None:
+    assert choose(HubModel(REPO, quant=quant), listed, draft=draft).name == name
 
 
-def test_default_quantizations_of_target_and_draft() -> None:
-    assert choose(HubModel(REPO), COMMON_FILES).name == "m-Q4_K_M.gguf"
-    assert choose(HubModel(REPO), COMMON_FILES, draft=True).name == "m-Q8_0.gguf"
+@pytest.mark.parametrize(
+    ("source", "listed", "message", "hint"),
+    [
+        (HubModel(REPO, quant="Q5_K_M"), COMMON_FILES, "no complete quantization Q5_K_M", "Q4_K_M"),
+        (HubModel(REPO, file="m-Q4_K_S.gguf"), COMMON_FILES, r"no complete file m-Q4_K_S\.gguf", "m-Q4_K_M.gguf"),
+        (HubModel(REPO, file="m-Q8_0-00001-of-00002.gguf"), SPLIT, "no complete file", "Q4_K_M"),
+        (HubModel(REPO, quant="q8_0"), SPLIT, "no complete quantization", "It has Q4_K_M."),
+        (HubModel(REPO, quant="Q4_0"), files("a-Q4_0.gguf", "b-Q4_0.gguf"), "matches several", "a-Q4_0.gguf"),
+        (HubModel(REPO), files("model.safetensors", "mmproj-f16.gguf"), "no GGUF model", "⟨pairs.find=owner/repo⟩"),
+        (HubModel(REPO), HEADS, "no GGUF model", "⟨pairs.find=owner/repo⟩"),
+    ],
+)
+def test_what_cannot_be_chosen_is_named_with_the_alternatives(
+    source: HubModel, listed: list[RemoteFile], message: str, hint: str
+) -> None:
+    with pytest.raises(HubError, match=message) as failed:
+        choose(source, listed)
+    assert hint in failed.value.hint
+
+
+def test_all_parts_of_a_split_model_belong_to_it() -> None:
+    chosen = choose(HubModel(REPO, file=SPLIT[0].path), SPLIT)
+
+    assert chosen.files == (SPLIT[1], SPLIT[0])
+    assert models_in(SPLIT) == [chosen]
 
 
 def test_a_file_that_is_not_the_known_one_is_refused_with_both_hashes() -> None:
@@ -49,45 +89,6 @@ def test_a_known_hash_counts_where_the_hub_shows_none() -> None:
     found = choose(HubModel(REPO, file="m.gguf", sha256="a" * 64), [RemoteFile("m.gguf", 1000)])
 
     assert found.files[0].sha256 == "a" * 64
-
-
-def test_a_missing_quantization_or_file_lists_the_others() -> None:
-    with pytest.raises(HubError, match="no complete quantization Q5_K_M") as failed:
-        choose(HubModel(REPO, quant="Q5_K_M"), COMMON_FILES)
-    assert "Q4_K_M" in failed.value.hint
-    with pytest.raises(HubError) as failed:
-        choose(HubModel(REPO, file="m-Q4_K_S.gguf"), COMMON_FILES)
-    assert "m-Q4_K_M.gguf" in failed.value.hint
-
-
-def test_a_split_model_needs_all_of_its_parts() -> None:
-    parts = files("m-Q4_K_M-00002-of-00002.gguf", "m-Q4_K_M-00001-of-00002.gguf", "m-Q8_0-00001-of-00002.gguf")
-
-    chosen = choose(HubModel(REPO, quant="q4_k_m"), parts)
-
-    assert [file.path for file in chosen.files] == ["m-Q4_K_M-00001-of-00002.gguf", "m-Q4_K_M-00002-of-00002.gguf"]
-    assert len(models_in(parts)) == 1
-    assert choose(HubModel(REPO, file="m-Q4_K_M-00002-of-00002.gguf"), parts) == chosen
-    for wanted in (HubModel(REPO, file="m-Q8_0-00001-of-00002.gguf"), HubModel(REPO, quant="q8_0")):
-        with pytest.raises(HubError, match="no complete"):
-            choose(wanted, parts)
-
-
-def test_repacked_quantizations_are_told_apart() -> None:
-    packed = files("m-Q4_0_4_4.gguf", "m-Q4_0.gguf", "m-Q4_0_8_8.gguf")
-
-    assert choose(HubModel(REPO, quant="q4_0"), packed).name == "m-Q4_0.gguf"
-    assert choose(HubModel(REPO, quant="q4_0_8_8"), packed).name == "m-Q4_0_8_8.gguf"
-
-
-def test_models_with_the_same_quantization_are_ambiguous() -> None:
-    with pytest.raises(HubError, match="matches several"):
-        choose(HubModel(REPO, quant="Q4_0"), files("small-Q4_0.gguf", "large-Q4_0.gguf"))
-
-
-def test_a_repository_without_models_is_reported() -> None:
-    with pytest.raises(HubError, match="no GGUF model"):
-        choose(HubModel(REPO), files("model.safetensors", "mmproj-f16.gguf"))
 
 
 def test_names_that_claim_many_parts_are_not_counted_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,14 +115,6 @@ def test_the_nearest_name_is_searched_among_200(monkeypatch: pytest.MonkeyPatch)
     assert seen == [200]
 
 
-def test_draft_layers_are_chosen_as_a_draft_from_a_repository_of_their_own() -> None:
-    heads = files("Qwen3-8B-EAGLE3-Q8_0.gguf", "Qwen3-8B-EAGLE3-Q4_K_M.gguf")
-    assert choose(HubModel(REPO), heads, draft=True).name == "Qwen3-8B-EAGLE3-Q8_0.gguf"
-    with pytest.raises(HubError, match="holds no GGUF model"):
-        choose(HubModel(REPO), heads)
-    assert models_in([*COMMON_FILES, *heads]) == models_in(COMMON_FILES)
-
-
 @pytest.mark.parametrize(
     ("model", "listed", "found"),
     [
@@ -141,23 +134,23 @@ def test_a_projector_is_found_in_the_folder_of_its_target_or_above(
     assert (projector.path if projector is not None else None) == found
 
 
-def test_draft_blocks_are_found_beside_their_target() -> None:
-    found = files("Q-Q8_0.gguf", "dflash-Q-Q8_0.gguf", "Q-DFlash2-Q4_0.gguf", "dspark-Q-Q8_0.gguf")
-    assert [model.name for model in models_in(found)] == ["Q-Q8_0.gguf"]
-    assert len(draft_layers(found)) == 3
+ROOT = ("mtp-gemma-4-12B-it.gguf", "MTP/gemma-4-12B-it-Q8_0-MTP.gguf", "MTP/gemma-4-12B-it-BF16-MTP.gguf")
+BLOCKS = ("dflash-Q-Q8_0.gguf", "dspark-Q-Q8_0.gguf", "Q-DFlash2-Q4_0.gguf")
 
 
-def test_a_model_with_an_mtp_layer_is_a_model_and_the_layer_alone_is_none() -> None:
-    names = [model.name for model in models_in(files("Qwen3.5-9B-MTP-Q4_K_M.gguf", "mtp-gemma-4.gguf"))]
-    assert names == ["Qwen3.5-9B-MTP-Q4_K_M.gguf"]
-    mixed = files("Qwen3.5-9B-Q4_K_M.gguf", "MTP/mtp-Qwen3.5-9B-F16.gguf", "MTP/mtp-Qwen3.5-9B-Q8_0.gguf")
-    assert [model.quant for model in draft_layers(mixed)] == ["Q8_0", "F16"]
-    assert choose(HubModel(REPO), mixed[1:], draft=True).quant == "Q8_0"
-    assert choose(HubModel(REPO), mixed, draft=True).quant == "Q4_K_M"
+@pytest.mark.parametrize(
+    ("model", "layers"),
+    [
+        ("Q-Q8_0.gguf", BLOCKS),
+        ("Qwen3.5-9B-MTP-Q4_K_M.gguf", ("mtp-gemma-4.gguf",)),
+        ("Qwen3.5-9B-Q4_K_M.gguf", ("MTP/mtp-Qwen3.5-9B-Q8_0.gguf", "MTP/mtp-Qwen3.5-9B-F16.gguf")),
+        ("gemma-4-12B-it-qat-UD-Q4_K_XL.gguf", ROOT),
+    ],
+)
+def test_draft_layers_beside_a_model_are_no_models_and_the_preferred_come_first(
+    model: str, layers: tuple[str, ...]
+) -> None:
+    found = files(model, *sorted(layers))
 
-
-def test_the_mtp_layer_at_the_root_comes_before_those_in_a_folder() -> None:
-    layers = ("MTP/gemma-4-12B-it-Q8_0-MTP.gguf", "MTP/gemma-4-12B-it-BF16-MTP.gguf", "mtp-gemma-4-12B-it.gguf")
-    found = files("gemma-4-12B-it-qat-UD-Q4_K_XL.gguf", *layers)
-    assert [model.name for model in models_in(found)] == ["gemma-4-12B-it-qat-UD-Q4_K_XL.gguf"]
-    assert [model.name for model in draft_layers(found)] == [layers[2], layers[0], layers[1]]
+    assert [one.name for one in models_in(found)] == [model]
+    assert [one.name for one in draft_layers(found)] == list(layers)

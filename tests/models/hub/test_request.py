@@ -27,7 +27,16 @@ from app.models.hub.request import host, sentence, wait_asked
 from app.models.model_facts import ModelFacts
 from app.models.resolve import facts_of, resolve
 from app.models.source import HubModel
-from tests.models.hub.faults import Fault, Stall, bad_json, captive_portal, rate_limited, redirect_loop, status
+from tests.models.hub.faults import (
+    Fault,
+    Stall,
+    bad_json,
+    captive_portal,
+    edit_json,
+    rate_limited,
+    redirect_loop,
+    status,
+)
 from tests.models.hub.loopback import LoopbackHub
 from tests.models.hub.models import BOTH, CONTENT, DRAFT, TARGET, Patient, Watched, looked_at, no_demo, publish
 from tests.models.hub.pairs_setting import WAIT_S, Setting
@@ -46,7 +55,6 @@ from tests.models.hub.pairs_setting import WAIT_S, Setting
         (redirect_loop(), HubError, "does not answer like Hugging Face"),
         (status(302, {"Location": "file:///etc/passwd"}), HubError, "does not answer like Hugging Face"),
         (captive_portal(), HubError, "sent an unexpected answer"),
-        (bad_json("[" * 100_000), HubError, "sent an unexpected answer"),
         (status(200, {"Content-Encoding": "gzip"}, "few"), HubError, "sent a compressed answer"),
         (status(404, {"Content-Encoding": "gzip"}, "x" * (8 << 20)), HubError, "does not have the requested file"),
     ],
@@ -62,11 +70,29 @@ def test_each_answer_is_an_error(hub: LoopbackHub, fault: Fault, kind: type[AppE
 
 
 @pytest.mark.parametrize(
+    "fault",
+    [
+        *map(bad_json, ("", "[]", "null", '{"siblings": 5, "id": "a/b"}', '{"id": "a/b", "sha": "a"', "[" * 100_000)),
+        # A commit becomes the name of a folder.
+        *(
+            edit_json(lambda listing, commit=commit: {**listing, "sha": commit})
+            for commit in ("..", "a\0b", "..\\x", "C:", "x" * 5000, "~", "a/b", "", None, 7)
+        ),
+    ],
+)
+def test_a_listing_of_another_shape_is_an_error(hub: LoopbackHub, fault: Fault) -> None:
+    hub.add(TARGET, {"m.gguf": b"x"})
+    hub.faults.add(fault, "/api/*", times=None)
+
+    with pytest.raises(HubError, match="unexpected answer"):
+        repository(TARGET, "main")
+
+
+@pytest.mark.parametrize(
     ("name", "revision", "message"),
     [
         ("owner/nothing", "main", "There is no repository"),
         (TARGET, "v9", "no such revision"),
-        ("a--b/c..d", "main", "not a valid repository name"),
     ],
 )
 def test_missing_repositories_and_revisions_are_named(hub: LoopbackHub, name: str, revision: str, message: str) -> None:
