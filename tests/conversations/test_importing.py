@@ -224,8 +224,8 @@ def test_an_invalid_value_is_refused_with_a_reason(
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (b"", "not JSON"),
-        (b"{", "not JSON"),
+        (b"", "it is not JSON, from line 1 on"),
+        (b"[\n{", "it is not JSON, from line 2 on"),
         (b"\xff", "not UTF-8 text"),
         (b"\xff\xfe\x00", "not UTF-16-LE text"),
         (b"[" * 100_000, "nested too deeply"),
@@ -268,7 +268,7 @@ def test_markdown_without_speakers_is_refused(tmp_path: Path, text: str) -> None
     file = tmp_path / "x.md"
     file.write_text(text, encoding="utf-8")
 
-    with pytest.raises(AppError, match="was not imported"):
+    with pytest.raises(AppError, match=r"x\.md was not imported: (a text comes before|no heading such as)"):
         read_file(file)
 
 
@@ -293,22 +293,6 @@ def test_a_comment_with_fields_of_another_kind(tmp_path: Path) -> None:
     file.write_text(file.read_text(encoding="utf-8").replace('"user"', '"user", "pictures": 5'), encoding="utf-8")
     with pytest.raises(AppError, match="its pictures are not a list"):
         read_file(file)
-
-
-@pytest.mark.parametrize(
-    ("name", "why"),
-    [
-        ("LICENSE", 'no heading such as "## You" names the speaker.'),
-        ("broken.json", "it is not JSON, from line 1 on."),
-    ],
-)
-def test_another_file_is_refused_by_its_kind(tmp_path: Path, name: str, why: str) -> None:
-    file = tmp_path / name
-    file.write_text("MIT License", encoding="utf-8")
-
-    with pytest.raises(AppError) as caught:
-        read_file(file)
-    assert f"{name} was not imported: {why}" in caught.value.message
 
 
 @pytest.mark.parametrize(

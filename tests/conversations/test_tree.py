@@ -184,12 +184,6 @@ def test_a_fence_is_longer_than_any_in_the_text() -> None:
     assert message == "a.md:\n````md\n```\ncode\n```\n````\n\n@a.md"
 
 
-def test_a_path_with_a_space_is_quoted() -> None:
-    file = Attachment("my notes.md", "x")
-    assert file.reference == '@"my notes.md"'
-    assert split(compose(f"read {file.reference}", [file]))[1] == (file,)
-
-
 def test_a_title_is_made_from_the_question() -> None:
     store = Store()
     number = store.create()

@@ -82,6 +82,29 @@ def test_a_pipe_in_place_of_a_cache_is_ignored(tmp_path: Path, use: Callable[[Pa
     assert speedups(tmp_path, "EPYC") == {}
 
 
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"[table\nx = 1", "Expected ']' at the end of a table declaration"),
+        (b"x = 1\nx = 2", "Cannot overwrite a value"),
+        (b"\xff\xfe", "it is not UTF-8 text"),
+        (b"x = " + b"[" * 5000, "something in it is too long"),
+        (b"x = " + b"9" * 5000, "something in it is too long"),
+        # Python would take hours for this key.
+        (b".".join([b"a"] * 100_000) + b" = 1", "a key has too many parts"),
+    ],
+    ids=["table", "key", "bytes", "depth", "digits", "parts"],
+)
+def test_toml_that_cannot_be_read_is_an_error_and_stays(tmp_path: Path, data: bytes, reason: str) -> None:
+    (path := tmp_path / "odd").write_bytes(data)
+
+    for name in ("settings", "catalog", "the user's catalog", "pairs"):
+        with pytest.raises(AppError) as refusal:
+            REFUSED[name](path)
+        assert refusal.value.message.startswith(f"{path} cannot be read: {reason}")
+    assert path.read_bytes() == data
+
+
 def test_an_endless_file_does_not_fill_the_memory(tmp_path: Path) -> None:
     (path := tmp_path / "odd").touch()
     os.truncate(path, 1 << 40)

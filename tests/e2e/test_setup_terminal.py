@@ -30,7 +30,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackHub
 def test_a_stopped_set_up_continues_where_it_was(hub: LoopbackHub, tmp_path: Path) -> None:
     command = ("setup", "--no-trial", "--name", "mine", "--target", TARGET, "--draft", DRAFT)
     stall = hub.faults.add(
-        Stall(after=1 << 20), "big-Q4_K_M.gguf", origin="cdn", method="GET", when=lambda r: "range" not in r.headers
+        Stall(after=1 << 20), "big-Q4_K_M.gguf", origin="cdn", when=lambda r: "range" not in r.headers
     )
     terminal = Terminal(tmp_path, *command)
     terminal.until(lambda screen: "Download? [Y/n]" in screen)

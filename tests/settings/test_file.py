@@ -3,7 +3,6 @@
 import os
 import tomllib
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 import tomli_w
@@ -153,34 +152,6 @@ def test_a_file_that_tandem_wrote_is_not_copied(file: SettingsFile) -> None:
     assert backup.read_text() == commented
 
 
-DEEP = ".".join(["a"] * 100_000) + " = 1"
-"""A key that would take Python hours."""
-
-
-@pytest.mark.parametrize(
-    "text", ["[sampling\ntemp = 1", "x = " + "[" * 5000, "x = " + "9" * 5000, "x = 1\nx = 2", DEEP]
-)
-def test_a_broken_file_is_never_written(file: SettingsFile, text: str) -> None:
-    write(file, text)
-    content = file.read()
-    assert str(content.unreadable).startswith(f"{file.path} cannot be read: ")
-    assert not content.values
-    with pytest.raises(SettingsError, match="cannot be read"):
-        file.set("sampling.temp", 0.2)
-    with pytest.raises(SettingsError, match="cannot be read"):
-        file.unset("sampling.temp")
-    assert file.path.read_text() == text
-
-
-def test_bytes_that_are_no_text(file: SettingsFile) -> None:
-    file.path.parent.mkdir()
-    file.path.write_bytes(b"\xff\xfe")
-    assert "not UTF-8" in str(file.read().unreadable)
-    file.path.unlink()
-    file.path.mkdir()
-    assert "cannot be read" in str(file.read().unreadable)
-
-
 def test_a_full_disk_leaves_the_file_as_it_was(file: SettingsFile, monkeypatch: pytest.MonkeyPatch) -> None:
     file.set("sampling.temp", 0.2)
     before = file.path.read_bytes()
@@ -193,18 +164,6 @@ def test_a_full_disk_leaves_the_file_as_it_was(file: SettingsFile, monkeypatch: 
         file.set("sampling.temp", 0.3)
     assert file.path.read_bytes() == before
     assert sorted(path.name for path in file.path.parent.iterdir()) == ["settings.lock", "settings.toml"]
-
-
-def test_a_symbolic_link_and_the_file_mode_are_kept(file: SettingsFile, tmp_path: Path) -> None:
-    real = tmp_path / "dotfiles.toml"
-    real.write_text("x = 1\n")
-    real.chmod(0o640)
-    file.path.parent.mkdir()
-    file.path.symlink_to(real)
-    file.set("sampling.temp", 0.2)
-    assert file.path.is_symlink()
-    assert real.stat().st_mode & 0o777 == 0o640
-    assert tomllib.loads(real.read_text()) == {"x": 1, "sampling": {"temp": 0.2}}
 
 
 @given(TABLE)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 
 if TYPE_CHECKING:
     from tests.models.hub.loopback import Exchange, LoopbackHub
@@ -17,42 +20,18 @@ PORTAL = "<!DOCTYPE html><html><body><h1>Welcome to Hotel WiFi</h1><form>Room <i
 _POLL_S = 0.005
 
 
-@dataclass
-class Answer:
-    """An answer.
-
-    Attributes:
-        body: The whole content, or the requested range.
-        start: Offset of the body in the content.
-    """
-
-    status: int = 200
-    headers: dict[str, str] = field(default_factory=dict)
-    body: bytes = b""
-    content: bytes = b""
-    start: int = 0
-
-    @classmethod
-    def text(cls, status: int, text: str, kind: str = "text/plain; charset=utf-8", **headers: str) -> Answer:
-        return cls(status, {"Content-Type": kind} | headers, text.encode())
-
-    @classmethod
-    def json(cls, data: Any) -> Answer:
-        return cls.text(200, json.dumps(data), "application/json; charset=utf-8")
-
-    @property
-    def declared(self) -> int:
-        """The length of the body according to the headers."""
-        return int(self.headers.get("Content-Length", len(self.body)))
+def as_json(data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Return JSON in ASCII, which can hold half a surrogate pair."""
+    return Response(json.dumps(data), status, headers, "application/json")
 
 
 @dataclass
 class Fault:
     """The base class: it may change the answer or its delivery."""
 
-    alter: Callable[[Exchange, Answer], Answer] = field(default=lambda request, answer: answer, kw_only=True)
+    alter: Callable[[Exchange, Response], Response] = field(default=lambda request, answer: answer, kw_only=True)
 
-    async def deliver(self, hub: LoopbackHub, exchange: Exchange, answer: Answer) -> None:
+    async def deliver(self, hub: LoopbackHub, exchange: Exchange, answer: Response) -> None:
         await exchange.start(answer)
         await exchange.send(answer)
         await exchange.finish(answer)
@@ -71,7 +50,7 @@ class Cut(Fault):
     after: int | None = None
     reset: bool = False
 
-    async def deliver(self, hub: LoopbackHub, exchange: Exchange, answer: Answer) -> None:
+    async def deliver(self, hub: LoopbackHub, exchange: Exchange, answer: Response) -> None:
         if self.after is not None:
             await exchange.start(answer)
             await exchange.send(answer, 0, self.after)
@@ -86,7 +65,7 @@ class Stall(Fault):
     reached: threading.Event = field(default_factory=threading.Event)
     go: threading.Event = field(default_factory=threading.Event)
 
-    async def deliver(self, hub: LoopbackHub, exchange: Exchange, answer: Answer) -> None:
+    async def deliver(self, hub: LoopbackHub, exchange: Exchange, answer: Response) -> None:
         if self.after is not None:
             await exchange.start(answer)
             await exchange.send(answer, 0, self.after)
@@ -106,8 +85,7 @@ class Stall(Fault):
 
 def status(code: int, headers: Mapping[str, str] | None = None, text: str = "") -> Fault:
     """Return another answer: this status, with these headers and this text."""
-    kept = {"Content-Type": "text/plain; charset=utf-8"} | dict(headers or {})
-    return Fault(alter=lambda *_: Answer(code, dict(kept), text.encode()))
+    return Fault(alter=lambda *_: PlainTextResponse(text, code, headers))
 
 
 def rate_limited(seconds: int) -> Fault:
@@ -118,29 +96,25 @@ def rate_limited(seconds: int) -> Fault:
 
 def redirect_loop() -> Fault:
     """Return a redirect to the requested address; give it `times=None`."""
-    return Fault(alter=lambda request, _: Answer.text(302, "Found", Location=request.raw_path))
+    return Fault(alter=lambda request, _: RedirectResponse(request.raw_path, 302))
 
 
 def captive_portal() -> Fault:
     """Return the login page of a network that answers every request with status 200."""
-    return Fault(alter=lambda *_: Answer.text(200, PORTAL, "text/html; charset=utf-8"))
+    return Fault(alter=lambda *_: HTMLResponse(PORTAL))
 
 
 def ignore_range() -> Fault:
     """Return the whole file with status 200 instead of a range."""
-
-    def alter(_: Exchange, answer: Answer) -> Answer:
-        headers = {name: value for name, value in answer.headers.items() if name != "Content-Range"}
-        return replace(answer, status=200, headers=headers, body=answer.content) if answer.status == 206 else answer
-
-    return Fault(alter=alter)
+    return Fault(alter=lambda request, answer: Response(request.content) if answer.status_code == 206 else answer)
 
 
 def wrong_length(by: int) -> Fault:
     """Return a Content-Length that is wrong by this many bytes; the body is unchanged, and the connection ends."""
 
-    def alter(_: Exchange, answer: Answer) -> Answer:
-        return replace(answer, headers=answer.headers | {"Content-Length": str(len(answer.body) + by)})
+    def alter(_: Exchange, answer: Response) -> Response:
+        answer.headers["Content-Length"] = str(len(answer.body) + by)
+        return answer
 
     return Fault(alter=alter)
 
@@ -148,23 +122,30 @@ def wrong_length(by: int) -> Fault:
 def corrupt(at: int) -> Fault:
     """Flip bits in the byte at this offset of the file."""
 
-    def alter(_: Exchange, answer: Answer) -> Answer:
-        body = bytearray(answer.body)
-        if 0 <= at - answer.start < len(body):
-            body[at - answer.start] ^= 0xFF
-        return replace(answer, body=bytes(body))
+    def alter(_: Exchange, answer: Response) -> Response:
+        body, start = bytearray(answer.body), range_start(answer.headers.get("Content-Range", ""))
+        if 0 <= at - start < len(body):
+            body[at - start] ^= 0xFF
+        answer.body = bytes(body)
+        return answer
 
     return Fault(alter=alter)
 
 
 def bad_json(text: str) -> Fault:
     """Return text instead of JSON."""
-    return Fault(alter=lambda _, answer: replace(answer, body=text.encode()))
+    return Fault(alter=lambda *_: Response(text, media_type="application/json"))
 
 
 def edit_json(edit: Callable[[Any], Any]) -> Fault:
     """Change the true JSON: `edit_json(lambda data: {"unexpected": data})`."""
-    return Fault(alter=lambda _, answer: replace(answer, body=json.dumps(edit(json.loads(answer.body))).encode()))
+    return Fault(alter=lambda _, answer: as_json(edit(json.loads(bytes(answer.body)))))
+
+
+def range_start(text: str) -> int:
+    """Return the first byte of a range in a header; 0 without one."""
+    found = re.search("[0-9]+", text)
+    return int(found[0]) if found is not None else 0
 
 
 F = TypeVar("F", bound=Fault)
@@ -181,7 +162,6 @@ class Faults:
         fault: F,
         path: str = "*",
         *,
-        method: str = "*",
         origin: str = "*",
         times: int | None = 1,
         when: Callable[[Exchange], bool] = lambda _: True,
@@ -189,12 +169,12 @@ class Faults:
         """Add a fault.
 
         Args:
-            path: See `Exchange.is_for`, which also has `method` and `origin`.
+            path: See `Exchange.is_for`, which also has `origin`.
             times: For how many requests; None for all.
             when: An additional condition.
         """
         uses = repeat(None) if times is None else repeat(None, times)
-        self._rules.append((fault, lambda one: one.is_for(path, method, origin) and when(one), uses))
+        self._rules.append((fault, lambda one: one.is_for(path, origin) and when(one), uses))
         return fault
 
     def take(self, request: Exchange) -> Fault:

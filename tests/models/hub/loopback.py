@@ -1,4 +1,4 @@
-"""A stand-in for huggingface.co and its CDN: an ASGI application under uvicorn, on two loopback ports.
+"""A stand-in for huggingface.co and its CDN under uvicorn, on two loopback ports.
 
 Its answers follow recordings of the real hub. A file is a redirect from the hub to the CDN.
 """
@@ -8,22 +8,25 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import itertools
-import json
 import re
 import socket
 import struct
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlencode
+from urllib.parse import unquote
 
 import uvicorn
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from tests.models.hub.faults import Answer, Faults
+from tests.models.hub.faults import Faults, as_json
 
 _REPO = r"(?P<repo>[^/]+/[^/]+)"
 _INFO = re.compile(rf"/api/models/{_REPO}/revision/(?P<revision>.+)")
@@ -85,10 +88,6 @@ class HubRepo:
         held |= {path: HubFile(path, content) for path, content in files.items()}
         self.commits[hashlib.sha1(f"{self.name}#{len(self.commits)}".encode()).hexdigest()] = held
 
-    def forget(self, revision: str) -> None:
-        """Remove a commit, as a rewritten history does."""
-        del self.commits[revision]
-
     def resolve(self, revision: str) -> str | None:
         """Return the commit of main or of a commit hash."""
         if revision == "main":
@@ -111,62 +110,54 @@ class HubRepo:
         return facts | {"siblings": siblings}
 
 
-class Exchange:
+class Exchange(Request):
     """A request and the delivery of its answer.
 
     Attributes:
         origin: Which port received the request: "hub" or "cdn".
-        headers: Request headers with names in lower case.
         file: The repository file that the request is about, if any.
+        content: The whole content of that file, if the CDN is asked.
         sent: Bytes of the answer's body that were sent.
         done: Whether the request is answered, or held back by a fault.
     """
 
-    def __init__(self, origin: str, scope: Mapping[str, Any], receive: Callable[[], Awaitable[Any]], send: Any) -> None:
+    def __init__(self, origin: str, scope: Scope, receive: Receive, send: Send) -> None:
+        super().__init__(scope, receive, send)
         self.origin = origin
-        self.method: str = scope["method"]
+        self.path: str = scope["path"]
         self.raw_path: str = scope["raw_path"].decode()
-        self.path = unquote(self.raw_path)
-        self.query = parse_qs(scope["query_string"].decode(), keep_blank_values=True)
-        self.headers = {name.decode().lower(): value.decode("latin-1") for name, value in scope["headers"]}
         self.file: str | None = None
+        self.content = b""
         self.sent = 0
         self.done = False
         self._transport: asyncio.Transport = scope["state"]["transport"]
-        self._receive = receive
-        self._send = send
 
     @property
     def token(self) -> str | None:
-        scheme, _, token = self.headers.get("authorization", "").partition(" ")
+        scheme, _, token = self.headers.get("Authorization", "").partition(" ")
         return token if scheme.lower() == "bearer" else None
 
-    def is_for(self, path: str, method: str, origin: str) -> bool:
-        """Return whether its path, or the file it is about, matches a glob; "*" stands for any method or origin."""
-        is_named = any(fnmatchcase(name, path) for name in (self.path, self.file or ""))
-        return is_named and method in ("*", self.method) and origin in ("*", self.origin)
+    def is_for(self, path: str, origin: str) -> bool:
+        """Return whether its path, or the file it is about, matches a glob; "*" stands for any origin."""
+        return origin in ("*", self.origin) and any(fnmatchcase(name, path) for name in (self.path, self.file or ""))
 
-    async def start(self, answer: Answer) -> None:
+    async def start(self, answer: Response) -> None:
         """Send the status line and the headers."""
-        headers = {**answer.headers, "Content-Length": str(answer.declared)}
-        pairs = [
-            (name.encode(), re.sub(r"[^\x20-\xff]", "?", value).encode("latin-1")) for name, value in headers.items()
-        ]
-        await self._send({"type": "http.response.start", "status": answer.status, "headers": pairs})
+        await self._send({"type": "http.response.start", "status": answer.status_code, "headers": answer.raw_headers})
 
-    async def send(self, answer: Answer, skip: int = 0, count: int | None = None) -> None:
+    async def send(self, answer: Response, skip: int = 0, count: int | None = None) -> None:
         """Send `count` bytes of the body (the rest for None) after the first `skip`."""
         part = answer.body[skip : None if count is None else skip + count] if self.method != "HEAD" else b""
         for at in range(0, len(part), _PIECE_BYTES):
             if self._transport.is_closing():
                 return
-            piece = part[at : at + _PIECE_BYTES]
+            piece = bytes(part[at : at + _PIECE_BYTES])
             self.sent += len(piece)
             await self._send({"type": "http.response.body", "body": piece, "more_body": True})
 
-    async def finish(self, answer: Answer) -> None:
+    async def finish(self, answer: Response) -> None:
         """End the answer; if its length is not the declared one, close the connection."""
-        if self.method != "HEAD" and self.sent != answer.declared:
+        if self.method != "HEAD" and str(self.sent) != answer.headers["Content-Length"]:
             await self.hang_up()
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
@@ -225,22 +216,18 @@ class LoopbackHub:
         self.repos[repo] = held
         return held
 
-    def replace(self, repo: str, path: str, content: bytes) -> None:
-        """Commit another version of a file; the old commit keeps the old version."""
-        self.repos[repo].change({path: content})
-
     def rename(self, old: str, new: str) -> None:
         """Rename a repository; requests with the old name are forwarded."""
         self.repos[new] = self.repos.pop(old)
         self.repos[new].name = new
         self.renamed[old] = new
 
-    def asked(self, path: str = "*", *, method: str = "*", origin: str = "*") -> list[Exchange]:
+    def asked(self, path: str = "*", *, origin: str = "*") -> list[Exchange]:
         """Return the requests whose path or file matches this glob, after each is answered or held back."""
         with self._changed:
             settled = self._changed.wait_for(lambda: all(request.done for request in self.requests), _WAIT_S)
             assert settled, f"unanswered: {[request.path for request in self.requests if not request.done]}"
-            return [request for request in self.requests if request.is_for(path, method, origin)]
+            return [request for request in self.requests if request.is_for(path, origin)]
 
     def mark_done(self, request: Exchange) -> None:
         """Continue `asked`: the request is answered, or a fault holds it back."""
@@ -269,94 +256,86 @@ class LoopbackHub:
         route = _RESOLVE.fullmatch(request.raw_path)
         return unquote(route["path"]) if route else None
 
-    def _answer(self, request: Exchange) -> Answer:
+    def _answer(self, request: Exchange) -> Response:
         """Return the true answer, before any fault."""
         if request.origin == "cdn":
-            if "authorization" in request.headers:
+            if "Authorization" in request.headers:
                 self.leaks.append(request)
             return _content(request, self._links[request.raw_path])
         try:
             answer = self._hub_answer(request)
-        except _Refusal as refusal:
-            answer = refusal.answer
+        except HTTPException as refusal:
+            headers = {"X-Error-Message": refusal.detail, **(refusal.headers or {})}
+            answer = as_json({"error": refusal.detail}, refusal.status_code, headers)
         if request.token is None:
             answer.headers["X-HF-Warning"] = _WARNING
         return answer
 
-    def _hub_answer(self, request: Exchange) -> Answer:
+    def _hub_answer(self, request: Exchange) -> Response:
         for old, new in self.renamed.items():
             if f"/{old}/" in request.raw_path:
                 place = request.raw_path.replace(f"/{old}/", f"/{new}/", 1)
-                query = f"?{urlencode(request.query, doseq=True)}" if request.query else ""
-                return Answer.text(307, f"Temporary Redirect. Redirecting to {place}", Location=place + query)
+                return RedirectResponse(f"{place}?{request.url.query}", 307)
         if request.raw_path == "/api/models":
-            words = " ".join(request.query.get("search", [])).lower().split()
+            words = request.query_params.get("search", "").lower().split()
             found = [repo for repo in self.repos.values() if all(word in repo.name.lower() for word in words)]
             found.sort(key=lambda repo: repo.downloads, reverse=True)
-            return Answer.json([{"id": repo.name, "downloads": repo.downloads, "gguf": repo.header} for repo in found])
+            return as_json([{"id": repo.name, "downloads": repo.downloads, "gguf": repo.header} for repo in found])
         if route := _INFO.fullmatch(request.raw_path):
             repo = self._repo(request, route["repo"])
-            return Answer.json(repo.info(_commit(repo, route["revision"])))
+            return as_json(repo.info(_commit(repo, route["revision"])))
         if route := _RESOLVE.fullmatch(request.raw_path):
             repo = self._repo(request, route["repo"], content=True)
-            file = repo.commits[_commit(repo, route["revision"])].get(unquote(route["path"]))
+            commit = _commit(repo, route["revision"])
+            file = repo.commits[commit].get(unquote(route["path"]))
             if file is None:
-                raise _Refusal(404, "Entry not found", "EntryNotFound")
-            return self._redirect(_commit(repo, route["revision"]), file)
-        raise _Refusal(404, "Sorry, we can't find the page you are looking for.")
+                raise HTTPException(404, "Entry not found", {"X-Error-Code": "EntryNotFound"})
+            return self._redirect(commit, file)
+        raise HTTPException(404, "Sorry, we can't find the page you are looking for.")
 
     def _repo(self, request: Exchange, name: str, *, content: bool = False) -> HubRepo:
         """Return the repository if this request may see it, or with `content` its files."""
         repo, token = self.repos.get(unquote(name)), request.token
         if token is not None and token not in self.tokens:
-            raise _Refusal(401, "Invalid credentials in Authorization header")
+            raise HTTPException(401, "Invalid credentials in Authorization header")
         if repo is None:
-            raise _Refusal(401, "Invalid username or password.")
+            raise HTTPException(401, "Invalid username or password.")
         if content and repo.gated and token not in repo.granted:
-            raise _Refusal(401 if token is None else 403, f"Access to model {name} is restricted", "GatedRepo")
+            refused = f"Access to model {name} is restricted"
+            raise HTTPException(401 if token is None else 403, refused, {"X-Error-Code": "GatedRepo"})
         return repo
 
-    def _redirect(self, commit: str, file: HubFile) -> Answer:
+    def _redirect(self, commit: str, file: HubFile) -> Response:
         path = f"/xet-bridge-us/{next(self._numbers)}/{file.sha256}"
         self._links[path] = file
-        place = f"{self.cdn_endpoint}{path}?{urlencode({'Signature': file.sha256})}"
-        answer = Answer.text(302, f"Found. Redirecting to {place}", Location=place)
-        answer.headers |= {
+        headers = {
             "X-Repo-Commit": commit,
             "X-Linked-Etag": f'"{file.sha256}"',
             "X-Linked-Size": str(file.size),
             "Accept-Ranges": "bytes",
         }
-        return answer
-
-
-class _Refusal(Exception):  # noqa: N818
-    """An error instead of an answer."""
-
-    def __init__(self, status: int, message: str, code: str = "") -> None:
-        super().__init__(message)
-        headers = {"X-Error-Message": message} | ({"X-Error-Code": code} if code else {})
-        self.answer = Answer.text(status, json.dumps({"error": message}), "application/json; charset=utf-8", **headers)
+        return RedirectResponse(f"{self.cdn_endpoint}{path}?Signature={file.sha256}", 302, headers)
 
 
 def _commit(repo: HubRepo, revision: str) -> str:
     commit = repo.resolve(unquote(revision))
     if commit is None:
-        raise _Refusal(404, f"Invalid rev id: {unquote(revision)}", "RevisionNotFound")
+        raise HTTPException(404, f"Invalid rev id: {unquote(revision)}", {"X-Error-Code": "RevisionNotFound"})
     return commit
 
 
-def _content(request: Exchange, file: HubFile) -> Answer:
+def _content(request: Exchange, file: HubFile) -> Response:
     """Return a file, or the requested range."""
-    headers = {"ETag": f'"{file.sha256}"', "Accept-Ranges": "bytes", "Content-Type": "application/octet-stream"}
-    asked = _RANGE.fullmatch(request.headers.get("range", ""))
+    request.content = file.content
+    headers = {"ETag": f'"{file.sha256}"', "Accept-Ranges": "bytes"}
+    asked = _RANGE.fullmatch(request.headers.get("Range", ""))
     if asked is None:
-        return Answer(200, headers, file.content, file.content)
+        return Response(file.content, headers=headers)
     first, last = int(asked["first"]), min(int(asked["last"] or file.size - 1), file.size - 1)
     if first >= file.size:
-        return Answer(416, {"Content-Range": f"bytes */{file.size}"})
+        return Response(status_code=416, headers={"Content-Range": f"bytes */{file.size}"})
     headers["Content-Range"] = f"bytes {first}-{last}/{file.size}"
-    return Answer(206, headers, file.content[first : last + 1], file.content, first)
+    return Response(file.content[first : last + 1], 206, headers)
 
 
 class _Protocol(H11Protocol):
@@ -379,7 +358,7 @@ class _Server(uvicorn.Server):
         self._thread = threading.Thread(target=self.run, args=(sockets,), name="loopback hub", daemon=True)
         self._thread.start()
 
-    async def _route(self, scope: Any, receive: Any, send: Any) -> None:
+    async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
         origin = "hub" if scope["server"][1] == self.ports[0] else "cdn"
         await self._hub.serve(Exchange(origin, scope, receive, send))
 

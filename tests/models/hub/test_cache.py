@@ -183,7 +183,7 @@ def test_a_file_of_another_program_is_found_however_it_is_named(hub: LoopbackHub
 
 def test_a_file_is_found_without_a_branch_and_in_an_earlier_commit(hub: LoopbackHub) -> None:
     path = _left_by_another_program(hub)
-    hub.replace(TARGET, "README.md", b"new")
+    hub.repos[TARGET].change({"README.md": b"new"})
     hf_hub_download(TARGET, "README.md")
     assert cache.cached_file(HubModel(TARGET, "Q4_K_M")) == path
 

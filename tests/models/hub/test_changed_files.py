@@ -46,7 +46,7 @@ def _change(hub: LoopbackHub, *, forget: bool) -> bytes:
     pinned, content = repo.resolve("main"), repo.files[FILE].content + bytes(32)
     repo.change({FILE: content})
     if forget:
-        repo.forget(pinned or "")
+        del repo.commits[pinned or ""]
     return content
 
 
@@ -71,7 +71,7 @@ def test_the_same_file_of_another_revision_is_used_without_a_question(pair: Loop
     pinned = entry().revision
     repo = pair.repos[TARGET]
     repo.change({"README.md": b"new"})
-    repo.forget(pinned)
+    del repo.commits[pinned]
 
     assert main(SETUP) == 0
     assert sha256(_content()) == repo.files[FILE].sha256

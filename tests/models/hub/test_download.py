@@ -94,7 +94,7 @@ def test_a_connection_cut_at_any_byte_continues_there(hub: LoopbackHub, at: int,
 
     assert watched.fetch(file).read_bytes() == CONTENT
     assert watched.pauses
-    sent = hub.asked(NAME, origin="cdn", method="GET")
+    sent = hub.asked(NAME, origin="cdn")
     assert sent[-1].headers.get("range", "bytes=0-") == f"bytes={len(CONTENT) - sent[-1].sent}-"
     assert watched.came == len(CONTENT)
 
@@ -141,7 +141,7 @@ def test_a_new_byte_renews_the_attempts(hub: LoopbackHub) -> None:
 @pytest.mark.parametrize(("fault", "origin"), [(rate_limited(7), "hub"), (status(503, {"Retry-After": "7"}), "cdn")])
 def test_an_asked_wait_is_kept_second_by_second(hub: LoopbackHub, fault: Any, origin: str) -> None:
     file = publish(hub)
-    hub.faults.add(fault, NAME, origin=origin, method="GET", times=1)
+    hub.faults.add(fault, NAME, origin=origin, times=1)
     watched = Watched()
 
     assert watched.fetch(file).read_bytes() == CONTENT

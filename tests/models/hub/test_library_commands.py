@@ -155,7 +155,7 @@ def test_unused_downloads_are_reported_and_removed(pair: LoopbackHub, home: Path
     old = registry().read().pairs["one"].target.path
     assert "Every downloaded file belongs to a pair." in tandem("pairs", "remove", "--unused").err
 
-    pair.replace(TARGET, "big-Q4_K_M.gguf", tiny(home / "made", general__name="Big, made again"))
+    pair.repos[TARGET].change({"big-Q4_K_M.gguf": tiny(home / "made", general__name="Big, made again")})
     tandem(*SETUP, *BOTH, "--name", "one")
     new = registry().read().pairs["one"].target.path
     (line,) = [line for line in downloads() if line.label == "unused"]
@@ -176,7 +176,7 @@ def test_unused_downloads_are_reported_and_removed(pair: LoopbackHub, home: Path
 def test_the_same_file_of_another_revision_is_in_use(pair: LoopbackHub, home: Path) -> None:
     assert main([*SETUP, *BOTH, "--name", "one"]) == 0
     old = registry().read().pairs["one"].target.path
-    pair.replace(TARGET, "more.gguf", tiny(home / "made", general__name="More"))
+    pair.repos[TARGET].change({"more.gguf": tiny(home / "made", general__name="More")})
     assert main([*SETUP, *BOTH, "--name", "one"]) == 0
     assert registry().read().pairs["one"].target.path != old
     assert registry().read().unused == {}

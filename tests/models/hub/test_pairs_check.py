@@ -51,17 +51,17 @@ def _states(tandem: Tandem) -> dict[str, str]:
 
 
 def test_what_differs_is_listed_by_urgency(hub: LoopbackHub, entries: dict[str, Pair], tandem: Tandem) -> None:
-    hub.replace("owner/newer-GGUF", "newer-Q4_K_M.gguf", b"GGUF another")
+    hub.repos["owner/newer-GGUF"].change({"newer-Q4_K_M.gguf": b"GGUF another"})
     hub.add("owner/replaced-GGUF", {"replaced-v2-Q4_K_M.gguf": b"GGUF another"})
     hub.rename("owner/moved-GGUF", "other/moved-GGUF")
     rewritten = hub.repos["owner/rewritten-GGUF"]
     rewritten.change({"README.md": b"x"})
-    rewritten.forget(next(iter(rewritten.commits)))
+    del rewritten.commits[next(iter(rewritten.commits))]
     del hub.repos["owner/removed-GGUF"]
     entries["wrong"] = _target(entries["wrong"], sha256="0" * 64)
     entries["sized"] = _target(entries["sized"], size=7)
     entries["page"] = _target(entries["page"], sha256=None, size=None)
-    hub.replace("owner/page-GGUF", "page-Q4_K_M.gguf", b"<html>")
+    hub.repos["owner/page-GGUF"].change({"page-Q4_K_M.gguf": b"<html>"})
     entries["page"] = _target(entries["page"], revision="main")
 
     assert _states(tandem) == {
@@ -83,7 +83,7 @@ def test_what_differs_is_listed_by_urgency(hub: LoopbackHub, entries: dict[str, 
 
 
 def test_a_catalog_without_differences_passes(hub: LoopbackHub, entries: dict[str, Pair], tandem: Tandem) -> None:
-    hub.replace("owner/newer-GGUF", "newer-Q4_K_M.gguf", b"GGUF another")
+    hub.repos["owner/newer-GGUF"].change({"newer-Q4_K_M.gguf": b"GGUF another"})
 
     found = tandem(*CHECK, "--json").json
     assert all(tuple(one) == CATALOG_CHECK for one in found)

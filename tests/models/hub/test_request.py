@@ -5,6 +5,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -69,15 +70,17 @@ def test_each_answer_is_an_error(hub: LoopbackHub, fault: Fault, kind: type[AppE
     assert said in failed.value.sentences
 
 
+def commit_of(value: Any) -> Fault:
+    """Return a listing with another commit."""
+    return edit_json(lambda listing: {**listing, "sha": value})
+
+
 @pytest.mark.parametrize(
     "fault",
     [
         *map(bad_json, ("", "[]", "null", '{"siblings": 5, "id": "a/b"}', '{"id": "a/b", "sha": "a"', "[" * 100_000)),
         # A commit becomes the name of a folder.
-        *(
-            edit_json(lambda listing, commit=commit: {**listing, "sha": commit})
-            for commit in ("..", "a\0b", "..\\x", "C:", "x" * 5000, "~", "a/b", "", None, 7)
-        ),
+        *map(commit_of, ("..", "a\0b", "..\\x", "C:", "x" * 5000, "~", "a/b", "", None, 7)),
     ],
 )
 def test_a_listing_of_another_shape_is_an_error(hub: LoopbackHub, fault: Fault) -> None:

@@ -194,7 +194,7 @@ def test_a_full_disk_is_reported_before_the_download(
 
 
 def test_after_a_failed_download_the_next_setup_resumes(pair: LoopbackHub, home: Path) -> None:
-    pair.faults.add(status(403), "small-Q8_0.gguf", origin="cdn", method="GET", times=None, when=_without_small_range)
+    pair.faults.add(status(403), "small-Q8_0.gguf", origin="cdn", times=None, when=_without_small_range)
     file = home / "data" / "pairs.toml"
     prepared = looked_at(_pair())
     with pytest.raises(AppError, match="is denied"):
