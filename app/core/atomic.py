@@ -13,11 +13,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from app.core import regular_file
-from app.core.errors import AppError
+from app.core.errors import STRUCTURE_ERRORS, AppError
 
 T = TypeVar("T")
-_BROKEN_CONTENT_ERRORS = (OSError, ArithmeticError, RecursionError, ValueError, LookupError, TypeError, AttributeError)
-"""Errors caused by a cache file with broken content."""
 
 
 @contextmanager
@@ -123,7 +121,7 @@ def read_json(path: Path, version: int, convert: Callable[[Any], T]) -> T | None
     try:
         raw = json.loads(regular_file.read_text(path))
         return convert(raw) if raw["format"] == version else None
-    except _BROKEN_CONTENT_ERRORS:
+    except (OSError, *STRUCTURE_ERRORS):
         return None
 
 

@@ -9,6 +9,10 @@ INTERRUPTED = 130
 """Exit code of a command that the user stopped."""
 
 
+STRUCTURE_ERRORS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""Errors of code that reads a document of another structure, such as damaged JSON."""
+
+
 class AppError(Exception):
     """A failure for the user: a sentence about what failed, and a hint with the fix, which may be empty."""
 

@@ -14,7 +14,7 @@ import tomli_w
 
 from app.core import atomic, regular_file
 from app.core.atomic import exclusive
-from app.core.errors import CatalogError, PairError
+from app.core.errors import STRUCTURE_ERRORS, CatalogError, PairError
 from app.core.fixes import fix
 from app.core.units import MAX_SIZE
 from app.models.catalog import Pair, read_pair, write_pair
@@ -23,8 +23,6 @@ from app.models.source import HubModel, ModelSource
 
 _LOCK_S = 10.0
 _MOVE_AWAY = "Move it away; ⟨setup⟩ writes it again and downloads nothing that is here."
-_INVALID_TABLE_ERRORS = (ArithmeticError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
-"""Errors caused by a table of another shape."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +133,7 @@ class Registry:
             return _registered(table, self._file)
         except CatalogError as error:
             raise CatalogError(error.message, _MOVE_AWAY) from error
-        except _INVALID_TABLE_ERRORS as error:
+        except STRUCTURE_ERRORS as error:
             raise CatalogError(f"{self._file} cannot be read: its structure is wrong.", _MOVE_AWAY) from error
 
     def add(self, pair: SetUp, *, default: bool | None = None) -> None:

@@ -44,39 +44,38 @@ def read(text: str) -> list[Any]:
     return _from_llm(lines) if any(map(_LLM_ROW.match, lines)) else [_from_headings(lines)]
 
 
+def _parts(lines: Iterable[str], mark: re.Pattern[str]) -> list[tuple[int, re.Match[str], list[str]]]:
+    """Return the number and match of each line that matches, with the lines up to the next."""
+    found: list[tuple[int, re.Match[str], list[str]]] = []
+    for number, line in enumerate(lines, start=1):
+        if match := mark.match(line):
+            found.append((number, match, []))
+        elif found:
+            found[-1][2].append(line)
+    return found
+
+
 def _from_marked(lines: Iterable[str]) -> list[Any]:
     found: list[tuple[dict[str, Any], list[dict[str, Any]]]] = []
-    texts: list[tuple[dict[str, Any], str, list[str]]] = []
-    lines_of_part: list[str] = []
-    for number, line in enumerate(lines, start=1):
-        marker = MARKER.match(line)
-        if marker is None:
-            lines_of_part.append(line)
-            continue
-        kind, fields, lines_of_part = marker[1], _fields(marker[2], number), []
+    for number, marker, body in _parts(lines, MARKER):
+        kind, fields = marker[1], _fields(marker[2], number)
         if kind == "conversation":
-            found.append((fields, []))
-            texts.append((fields, "heading", lines_of_part))
+            found.append((fields | _edited_title(fields.get("title"), body), []))
             continue
         if not found or (kind not in ("message", "system") and not found[-1][1]):
             refuse("a text comes before its message")
         about, messages = found[-1]
         if kind == "message":
             messages.append(fields)
-        texts.append(
-            (about if kind == "system" else messages[-1], "text" if kind == "message" else kind, lines_of_part)
-        )
-    for message, key, body in texts:
-        if key == "heading":
-            message |= _edited_title(message.get("title"), body)
-        elif key == "pictures":
-            message[key] = [image[1] for line in body if (image := _EMBEDDED_IMAGE.fullmatch(line))]
-        elif key == "reasoning":
-            message[key] = unescape_markers("\n".join(body).strip("\n"))
+        owner = about if kind == "system" else messages[-1]
+        if kind == "pictures":
+            owner[kind] = [image[1] for line in body if (image := _EMBEDDED_IMAGE.fullmatch(line))]
+        elif kind == "reasoning":
+            owner[kind] = unescape_markers("\n".join(body).strip("\n"))
         else:
             # Drop the heading or the end of the reasoning, and the blank lines around a text.
             text = "\n".join(body[1:]).removeprefix("\n").removesuffix("\n")
-            message[key] = unescape_markers(text)
+            owner["text" if kind == "message" else kind] = unescape_markers(text)
     for about, messages in found:
         about["pictures"] = [one for each in messages for one in checks.list_of(each.pop("pictures", []), "pictures")]
         if "system" in about:
@@ -104,15 +103,9 @@ def _fields(given: str, line: int) -> dict[str, Any]:
 
 def _from_llm(lines: Sequence[str]) -> list[Any]:
     """Read the output of `llm logs`: a row for each answer, with a section for each text."""
-    rows: list[tuple[re.Match[str], list[str]]] = []
-    for line in lines:
-        if row := _LLM_ROW.match(line):
-            rows.append((row, []))
-        elif rows:
-            rows[-1][1].append(line)
     entries: list[dict[str, Any]] = []
     conversation = ""
-    for row, body in rows:
+    for _, row, body in _parts(lines, _LLM_ROW):
         conversation, texts = row[2] or conversation, _sections(body)
         entry = {
             "conversation_id": conversation,

@@ -16,7 +16,7 @@ import httpx2
 from huggingface_hub import constants, get_session, hf_hub_url
 from huggingface_hub.utils import build_hf_headers, hf_raise_for_status
 
-from app.core.errors import HubError, WaitError
+from app.core.errors import STRUCTURE_ERRORS, HubError, WaitError
 from app.models.hub import check_environment, named_by
 from app.models.hub.choose import RemoteFile, safe_name
 from app.models.hub.request import LOG_IN, host, login_page, short, translated
@@ -30,8 +30,6 @@ _MAX_BYTES = 32 << 20
 _MAX_FILES = 20_000
 _COMMIT_ID = re.compile(r"[0-9A-Za-z][\w.-]{0,99}", re.ASCII)
 _SHA256_DIGEST = re.compile(r"[0-9a-f]{64}")
-_UNEXPECTED_JSON_ERRORS = (TypeError, KeyError, AttributeError, ValueError, RecursionError)
-"""Errors caused by JSON of another shape."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +97,7 @@ def _ask(about: str, path: str, params: Mapping[str, Any], read: Callable[[Any],
                 raise HubError(f"{host()} sent too large a response.", login_page())
     try:
         return read(json.loads(data))
-    except _UNEXPECTED_JSON_ERRORS as error:
+    except STRUCTURE_ERRORS as error:
         raise HubError(f"{host()} sent an unexpected answer about {about}.", login_page()) from error
 
 

@@ -10,7 +10,6 @@ from typing import TypeVar
 
 import httpx2
 from huggingface_hub.errors import (
-    EntryNotFoundError,
     GatedRepoError,
     HfHubHTTPError,
     OfflineModeIsEnabled,
@@ -140,11 +139,11 @@ def translated(repo: str) -> Iterator[None]:
     """Convert exceptions of the client, the network and the disk to `HubError`s about a repository."""
     try:
         yield
-    except (httpx2.HTTPError, httpx2.InvalidURL, OSError, EntryNotFoundError) as error:
+    except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
         raise sentence(error, repo) from error
 
 
-def sentence(error: BaseException, repo: str) -> HubError:
+def sentence(error: httpx2.HTTPError | httpx2.InvalidURL | OSError, repo: str) -> HubError:
     """Return the sentence and fix for an exception, as a `WaitError` if retrying makes sense."""
     match error:
         case OfflineModeIsEnabled():
@@ -162,9 +161,7 @@ def sentence(error: BaseException, repo: str) -> HubError:
             return HubError(f"{host()} does not answer like Hugging Face: {short(error)}.", login_page())
         case httpx2.HTTPError():
             return _network(error)
-        case OSError():
-            return disk_error(error)
-    return HubError(f"{host()} did not answer: {short(error)}.")
+    return disk_error(error)
 
 
 def _status(response: httpx2.Response, repo: str, *, is_missing: bool) -> HubError:
