@@ -1,7 +1,4 @@
-"""Runs with given counters, and results of generators."""
-
-from collections.abc import Generator
-from typing import TypeVar
+"""Runs with given counters."""
 
 from app.compare.race import Run
 from app.engine.stats import GenerationStats
@@ -12,17 +9,3 @@ def made(name: str, ns: int, n: int = 11, *, draft_prompt_ns: int = 0, drafted: 
     stats = GenerationStats(predicted_n=n, predicted_ns=ns, draft_prompt_ns=draft_prompt_ns, verify_steps=5)
     stats.draft_n, stats.draft_n_accepted = drafted, accepted
     return Run(name, (1,), (1,), "", FinishReason.STOP, stats)
-
-
-T = TypeVar("T")
-
-
-def finish(work: Generator[object, None, T]) -> T:
-    """Run a generator to its end; return its result."""
-    results: list[T] = []
-
-    def follow() -> Generator[object, None, None]:
-        results.append((yield from work))
-
-    list(follow())
-    return results[0]

@@ -150,7 +150,7 @@ def test_a_stop_in_the_middle_keeps_whole_rounds(pair: FakePair) -> None:
     stopped, events = False, []
     for event in work:
         events.append(event)
-        if isinstance(event, Step) and turns(events)[-1] == (2, AUTOMATIC):
+        if isinstance(event, Step) and turns(events)[-1] == (2, PLAIN):
             stopped = True
     raced = result(events)
     assert raced.stopped

@@ -26,7 +26,6 @@ from app.llama.mtp_chain import MtpChain
 from app.llama.pair import NativePair
 from app.models.model_names import known_as
 from app.worker.request import AnswerRequest
-from tests.compare.runs import finish as finish_sampled
 from tests.compare.test_drafts import result as finish
 from tests.llama import generation
 from tests.llama.conftest import WINDOW_ALONE, Load
@@ -44,7 +43,7 @@ from tests.llama.tiny_heads import (
     write_target,
 )
 from tests.llama.tiny_model import N_VOCAB
-from tests.sampled_distribution import EVERYTHING, check_sampled
+from tests.sampled_distribution import check_sampled
 
 pytestmark = pytest.mark.native
 PROMPT = [2 + 37 * i % 250 for i in range(150)]
@@ -214,13 +213,12 @@ def test_sampled_answers_have_the_distribution_of_no_draft(
 
     monkeypatch.setattr(HiddenDrafter, "draft", guess)
     monkeypatch.setattr(FixedDrafting, "observe", count)
-    # Drafts of two tokens
-    monkeypatch.setattr("tests.sampled_distribution._FIRST_TOKENS", 4)
     guidance = Guidance(logit_bias=tuple((token, 40.0) for token in likely))
     sampling = SamplingParams(temperature=1.0, top_k=0, top_p=1.0, min_p=0.0)
     request = AnswerRequest((Message(Role.USER, "word"),), sampling, None, 3, guidance=guidance)
 
-    found = finish_sampled(check_sampled(pair, request, "fixed", EVERYTHING, 300, lambda: False))
+    # Four tokens, so that drafts have two.
+    found = check_sampled(pair, request, n_tokens=4)
 
     assert min(accepted[n] for n in range(3)) > 20, accepted
     assert found.degrees_of_freedom > 8

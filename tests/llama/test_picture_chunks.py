@@ -29,12 +29,11 @@ from app.worker import responder
 from app.worker.events import Finished
 from app.worker.jobs import prompt_text
 from app.worker.request import AnswerRequest
-from tests.compare.runs import finish as finish_sampled
 from tests.llama import tiny_heads
 from tests.llama.conftest import OpenPair
 from tests.llama.generation import GREEDY, events_of
 from tests.llama.tiny_projector import KINDS, picture, write_projector
-from tests.sampled_distribution import EVERYTHING, check_sampled
+from tests.sampled_distribution import check_sampled
 
 pytestmark = pytest.mark.native
 FIXED = DraftParams(5, 0, 0.0)
@@ -367,7 +366,7 @@ def test_sampled_text_after_a_picture_has_one_distribution_with_and_without_draf
     message = Message(Role.USER, MARK, pictures=(shown.picture,))
     sampling = SamplingParams(temperature=1.0, top_k=4, top_p=1.0, min_p=0.0)
     request = AnswerRequest((message,), sampling, None, 3, pictures=(shown,))
-    found = finish_sampled(check_sampled(pair, request, "model", EVERYTHING, 300, lambda: False))
+    found = check_sampled(pair, request)
     assert found.drafted
     assert found.degrees_of_freedom > 8
     assert found.holds, found
