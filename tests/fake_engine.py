@@ -121,12 +121,10 @@ class FakeEngine:
         self,
         reason: FinishReason = FinishReason.STOP,
         stats: GenerationStats = STATS,
-        request: int | None = None,
         repeats: int = 0,
         calls: tuple[ToolCall, ...] = (),
     ) -> None:
-        number = request or len(self.requests)
-        self.emit(Finished(number, reason, self._text, self._thoughts, stats, repeats=repeats, calls=calls))
+        self.emit(Finished(len(self.requests), reason, self._text, self._thoughts, stats, repeats=repeats, calls=calls))
 
     def calls(self, call: ToolCall) -> None:
         """Write a tool call, and end the answer with it."""

@@ -2,12 +2,12 @@
 
 import json
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from app.engine.auto.cost_profile import MAX_BATCH, CostProfile, expand
+from app.engine.auto.cost_profile import CostProfile
 from tests.bench.upper_bound import cost_without_drafts, least_cost, ngram_matches
 
 DATA = Path(__file__).parent / "data"
@@ -41,69 +41,18 @@ class Trace:
         return self.has_end and token == self.text[-1]
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            "format": _FORMAT,
-            "name": self.name,
-            "kind": self.kind,
-            "prompt": self.prompt,
-            "text": self.text,
-            "matches": self.matches,
-            "confidences": [[round(q, 3) for q in row] for row in self.confidences],
-            "has_end": self.has_end,
-        }
+        return {"format": _FORMAT, **asdict(self), "confidences": [[round(q, 3) for q in r] for r in self.confidences]}
 
 
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """The costs of a machine, in any unit; see `CostProfile`.
-
-    Attributes:
-        name: Title in tables.
-        batches: Cost of a target batch by its size.
-        draft: Cost of a drafted token.
-        context: Cost that a cached token adds to a batch, by batch size.
-        reading: Cost of a prompt token for the draft model; 0 if it has read the prompt.
-        max_batch: Largest batch.
-        draft_start: Cost of a draft besides that of its tokens.
-    """
-
-    name: str
-    batches: dict[int, float]
-    draft: float
-    context: dict[int, float] = field(default_factory=dict)
-    reading: float = 0.0
-    max_batch: int = MAX_BATCH
-    draft_start: float = 0.0
-
-    def profile(self) -> CostProfile:
-        """Return the result of a first measurement, as a copy that strategies may change."""
-        return CostProfile(
-            dict(self.batches),
-            self.draft,
-            draft_prompt_ns=self.reading,
-            context_ns=dict(self.context),
-            draft_start_ns=self.draft_start,
-            max_batch=self.max_batch,
-        )
-
-    def costs(self) -> list[float]:
-        """Return the cost of every batch size up to `MAX_BATCH`; index 0 is unused."""
-        return expand(self.batches, MAX_BATCH)
-
-    def context_costs(self) -> list[float]:
-        """Return the cost that a cached token adds to every batch size; index 0 is unused."""
-        return expand(self.context, MAX_BATCH) if self.context else [0.0] * (MAX_BATCH + 1)
-
-
-def baseline_cost(trace: Trace, curve: Curve) -> float:
+def baseline_cost(trace: Trace, costs: CostProfile) -> float:
     """Return the cost of an answer without drafts."""
-    return cost_without_drafts(len(trace.prompt), len(trace.text), curve.profile())
+    return cost_without_drafts(len(trace.prompt), len(trace.text), costs)
 
 
-def lowest_cost(trace: Trace, curve: Curve, *, ngram: bool = False) -> float:
+def lowest_cost(trace: Trace, costs: CostProfile, *, ngram: bool = False) -> float:
     """Return the lowest cost of an answer with these drafts, with n-gram drafts if `ngram`."""
     matches = ngram_matches(trace.prompt, trace.text) if ngram else None
-    return least_cost(len(trace.prompt), trace.matches[: len(trace.text) - 1], matches, curve.profile())
+    return least_cost(len(trace.prompt), trace.matches[: len(trace.text) - 1], matches, costs)
 
 
 def load_traces(file: Path) -> list[Trace]:
@@ -111,18 +60,9 @@ def load_traces(file: Path) -> list[Trace]:
     loaded = []
     for line in file.read_text(encoding="utf-8").splitlines():
         raw = json.loads(line)
-        assert raw["format"] == _FORMAT, file
-        loaded.append(
-            Trace(
-                name=raw["name"],
-                kind=raw["kind"],
-                prompt=tuple(raw["prompt"]),
-                text=tuple(raw["text"]),
-                matches=tuple(raw["matches"]),
-                confidences=tuple(map(tuple, raw["confidences"])),
-                has_end=raw["has_end"],
-            )
-        )
+        assert raw.pop("format") == _FORMAT, file
+        lists = {name: tuple(raw[name]) for name in ("prompt", "text", "matches")}
+        loaded.append(Trace(**{**raw, **lists, "confidences": tuple(map(tuple, raw["confidences"]))}))
     return loaded
 
 
@@ -149,18 +89,18 @@ def texts() -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
 
 
 @cache
-def curves() -> dict[str, Curve]:
-    """Return the cost curves of machines by name, in nanoseconds."""
+def curves() -> dict[str, CostProfile]:
+    """Return the costs of machines by name; strategies that change them need a copy."""
     with (DATA / "curves.toml").open("rb") as file:
         return {name: _curve(entry) for name, entry in tomllib.load(file).items()}
 
 
-def _curve(entry: dict[str, Any]) -> Curve:
+def _curve(entry: dict[str, Any]) -> CostProfile:
     if "tokens_per_second" in entry:
         batches = {n: n * 1e9 / speed for n, speed in enumerate(entry["tokens_per_second"], start=1)}
-        return Curve(entry["title"], batches, 1e9 / entry["draft_tokens_per_second"])
+        return CostProfile(batches, 1e9 / entry["draft_tokens_per_second"])
     if "cost_per_token" in entry:
         batches = {n: n * cost * 100 * _NS for n, cost in enumerate(entry["cost_per_token"], start=1)}
-        return Curve(entry["title"], batches, entry["draft"] * 100 * _NS)
+        return CostProfile(batches, entry["draft"] * 100 * _NS)
     batches = {int(n): ms * _NS for n, ms in entry["milliseconds"].items()}
-    return Curve(entry["title"], batches, entry["draft"] * _NS, reading=entry.get("reading", 0.0) * _NS)
+    return CostProfile(batches, entry["draft"] * _NS, draft_prompt_ns=entry.get("reading", 0.0) * _NS)

@@ -6,6 +6,7 @@ The strategy is real; its draft model reads the recording, and its clock adds up
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from app.engine.auto.cost_profile import MAX_BATCH, CostProfile, expand
 from app.engine.cache import common_prefix
 from app.engine.draft_source import DraftSource, judged_draft
 from app.engine.fixed import FixedDrafting
@@ -13,7 +14,8 @@ from app.engine.interfaces import AnswerStart, Cancelled, Clock, Judge, StepResu
 from app.engine.ngram import NgramIndex
 from app.engine.sources import Source
 from app.engine.types import Draft, DraftParams
-from tests.recordings import Curve, Trace
+from tests.bench.upper_bound import context_costs
+from tests.recordings import Trace
 
 _WRONG_TOKEN = -1
 GRID_N_MAX = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15)
@@ -103,7 +105,9 @@ def chain(drafter: DraftSource | None, index: NgramIndex | None) -> list[DraftSo
 StrategyFactory = Callable[[DraftSource, Clock], Strategy]
 
 
-def replay(trace: Trace, curve: Curve, make: StrategyFactory, disturb: Callable[[], float] = lambda: 1.0) -> Replay:
+def replay(
+    trace: Trace, costs: CostProfile, make: StrategyFactory, disturb: Callable[[], float] = lambda: 1.0
+) -> Replay:
     """Run a strategy over an answer on a machine."""
     now = spent = 0.0
 
@@ -112,8 +116,9 @@ def replay(trace: Trace, curve: Curve, make: StrategyFactory, disturb: Callable[
         spent += cost
         now += cost * disturb()
 
-    costs, context = curve.costs(), curve.context_costs()
-    strategy = make(RecordedDraft(trace, curve.draft, advance, curve.reading, curve.draft_start), lambda: round(now))
+    batch_ns, context_ns = expand(costs.batch_ns, MAX_BATCH), context_costs(costs)
+    drafter = RecordedDraft(trace, costs.draft_ns, advance, costs.draft_prompt_ns, costs.draft_start_ns)
+    strategy = make(drafter, lambda: round(now))
     sequence = [*trace.prompt, trace.text[0]]
     end = len(trace.prompt) + len(trace.text)
     for _ in strategy.begin(AnswerStart(sequence, len(trace.text), trace.is_end), lambda: False):
@@ -122,10 +127,10 @@ def replay(trace: Trace, curve: Curve, make: StrategyFactory, disturb: Callable[
     while len(sequence) < end:
         started = now
         # The rest of an answer that ends with an end token is unknown to the strategy.
-        room = curve.max_batch - 1 if trace.has_end else min(end - len(sequence) - 1, curve.max_batch - 1)
+        room = costs.max_batch - 1 if trace.has_end else min(end - len(sequence) - 1, costs.max_batch - 1)
         draft = strategy.propose(sequence, room)
         draft_cost = now - started
-        advance(costs[len(draft) + 1] + (len(sequence) - 1) * context[len(draft) + 1])
+        advance(batch_ns[len(draft) + 1] + (len(sequence) - 1) * context_ns[len(draft) + 1])
         remaining = trace.text[len(sequence) - len(trace.prompt) :]
         accepted = common_prefix(draft.tokens, remaining)
         tokens = remaining[: accepted + 1]
@@ -143,9 +148,9 @@ def fixed(params: DraftParams) -> StrategyFactory:
     return lambda drafter, clock: FixedDrafting(drafter, params)
 
 
-def best_fixed(traces: Sequence[Trace], curve: Curve) -> tuple[DraftParams, float]:
+def best_fixed(traces: Sequence[Trace], machine: CostProfile) -> tuple[DraftParams, float]:
     """Return the fixed setting with the lowest cost over these answers, and that cost."""
     settings = [DraftParams(n, 0, p) for n in GRID_N_MAX for p in GRID_P_MIN]
-    costs = {params: sum(replay(t, curve, fixed(params)).cost for t in traces) for params in settings}
+    costs = {params: sum(replay(t, machine, fixed(params)).cost for t in traces) for params in settings}
     best = min(costs, key=lambda params: costs[params])
     return best, costs[best]

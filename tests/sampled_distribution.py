@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass, replace
 from statistics import NormalDist
+from typing import Any
 
 from app.engine.events import Step
 from app.engine.interfaces import Controls
@@ -54,7 +55,7 @@ def check_sampled(pair: LoadedPair, request: AnswerRequest, answers: int = 300, 
     return SampledCheck(drafted, *homogeneity(*counts))
 
 
-def homogeneity(one: Counter[tuple[int, ...]], other: Counter[tuple[int, ...]]) -> tuple[float, int]:
+def homogeneity(one: Counter[Any], other: Counter[Any]) -> tuple[float, int]:
     """Return Pearson's statistic for two samples of one size, and its degrees of freedom.
 
     Classes with an expected count below `_MIN_EXPECTED` are merged.

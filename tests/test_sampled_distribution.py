@@ -59,7 +59,7 @@ def test_critical_values_are_those_of_the_tables(freedom: int, level: float, val
 
 
 def test_rare_answers_are_merged() -> None:
-    same = Counter({(0,): 50, (1,): 40, **{(2, i): 1 for i in range(10)}})
+    same = Counter({"a": 50, "b": 40, **{f"r{i}": 1 for i in range(10)}})
     assert homogeneity(same, same.copy()) == (0.0, 2)
-    assert homogeneity(Counter({(0,): 60, (1,): 40}), Counter({(0,): 40, (1,): 60})) == (8.0, 1)
-    assert homogeneity(Counter({(0,): 9}), Counter({(0,): 9})) == (0.0, 0)
+    assert homogeneity(Counter({"a": 60, "b": 40}), Counter({"a": 40, "b": 60})) == (8.0, 1)
+    assert homogeneity(Counter({"a": 9}), Counter({"a": 9})) == (0.0, 0)

@@ -7,7 +7,7 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -120,13 +120,11 @@ class Ticket:
         except TimeoutError:
             return None
 
-    async def events(self) -> AsyncIterator[Event]:
-        """Yield all events; the last one ends the request."""
-        while True:
-            event = await self._events.get()
-            yield event
-            if is_last(event):
-                return
+    async def last(self) -> Event:
+        """Return the event that ends the request."""
+        while not _is_last(event := await self._events.get()):
+            pass
+        return event
 
 
 class EngineQueue:
@@ -205,7 +203,7 @@ class EngineQueue:
             return
         ticket.put(event)
         self.metrics.observe(event)
-        if is_last(event):
+        if _is_last(event):
             self._running = None
             self._seconds += 0.5 * (time.monotonic() - self._began - self._seconds)
             self._start_next()
@@ -224,6 +222,5 @@ class EngineQueue:
         self.metrics.n_running, self.metrics.n_waiting = int(self._running is not None), len(self._waiting)
 
 
-def is_last(event: Event) -> bool:
-    """Return whether an event ends its request."""
+def _is_last(event: Event) -> bool:
     return isinstance(event, (Finished, Failed, JobEnded))

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from app.core.errors import UsageError
 from app.core.pictures import without_marks
@@ -16,6 +16,7 @@ from app.settings.layers import Thinking
 from app.settings.table import EFFORTS
 from app.worker.request import AnswerRequest
 
+T = TypeVar("T")
 _MOST_STOPS = 256
 MOST_TOP = 20
 _MOST_CHOICES = 64
@@ -62,12 +63,10 @@ class Fields:
         return f"{self._path}{name}"
 
     def text(self, name: str, default: str = "") -> str:
-        value = self.raw(name)
-        return default if value is None else self._typed(name, value, str, "a string")
+        return self._typed(name, default, "a string")
 
     def flag(self, name: str) -> bool:
-        value = self.raw(name)
-        return False if value is None else self._typed(name, value, bool, "true or false")
+        return self._typed(name, False, "true or false")
 
     def whole(self, name: str, low: int, high: int) -> int | None:
         value = self.raw(name)
@@ -80,8 +79,7 @@ class Fields:
         return number
 
     def array(self, name: str) -> list[Any]:
-        value = self.raw(name)
-        return [] if value is None else self._typed(name, value, list, "an array")
+        return self._typed(name, [], "an array")
 
     def objects(self, name: str) -> list[Fields]:
         """Return the objects of an array."""
@@ -105,10 +103,11 @@ class Fields:
             refuse(self.at(name), value, "a number")
         return value
 
-    def _typed(self, name: str, value: Any, kind: type, allowed: str) -> Any:
-        if not isinstance(value, kind):
+    def _typed(self, name: str, default: T, allowed: str) -> T:
+        value = self.raw(name)
+        if not isinstance(value, type(default) | None):
             refuse(self.at(name), value, allowed)
-        return value
+        return default if value is None else value
 
 
 def refuse(path: str, value: object, allowed: str) -> NoReturn:

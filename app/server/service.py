@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from app.core.errors import AppError
-from app.server.answer import Answer, End, Format, Names, Part, PrefillProgress, Report, parts_of, sse
+from app.server.answer import Answer, End, Format, Names, PrefillProgress, Report, parts_of, sse
 from app.server.engine_queue import EngineQueue, Ticket
 from app.server.errors import RequestError, as_request_error, error_body
 from app.server.fields import Fields, read_body
@@ -152,11 +152,11 @@ async def result_of(request: Request, queue: EngineQueue, job: Job) -> Any:
     """Queue a job and return its result."""
     ticket = queue.submit(job)
     with watched(request, queue, ticket):
-        async for event in ticket.events():
-            if isinstance(event, Failed):
-                raise as_request_error(event.error)
-            if isinstance(event, JobEnded) and event.result is not None:
-                return event.result
+        event = await ticket.last()
+    if isinstance(event, Failed):
+        raise as_request_error(event.error)
+    if isinstance(event, JobEnded) and event.result is not None:
+        return event.result
     raise RequestError("The engine did not finish this request.", status=500)
 
 
@@ -202,49 +202,38 @@ def answering(prefix: str, read: Reader, form: type[Format]) -> Handler:
 
 
 async def _streamed(request: Request, queue: EngineQueue, formats: Sequence[Format]) -> Response:
-    path, has_begun = request.url.path, False
+    stream, path = _events(request, queue, formats), request.url.path
+    # A refused prompt gets a status; only later failures are events.
+    first = await anext(stream)
 
-    async def events() -> AsyncIterator[str]:
-        ends: list[End] = []
+    async def explained() -> AsyncIterator[str]:
+        yield first
         try:
-            for format_ in formats:
-                ticket = queue.submit(format_.asked)
-                with watched(request, queue, ticket):
-                    async for text in _events(format_, parts_of(ticket, format_.asked), ends):
-                        yield text
-            yield "".join(formats[0].closing(ends))
+            async for text in stream:
+                yield text
         except Exception as error:
-            # A refused prompt gets a status; only later failures are events.
-            if not has_begun:
-                raise
             yield sse(error_body(failure(error, path), path), "error" if "/messages" in path else "")
 
-    async def after(first: str, stream: AsyncIterator[str]) -> AsyncIterator[str]:
-        yield first
-        async for text in stream:
-            yield text
-
-    stream = events()
-    first = await anext(stream)
-    has_begun = True
-    return StreamingResponse(after(first, stream), media_type="text/event-stream", headers=_STREAM_HEADERS)
+    return StreamingResponse(explained(), media_type="text/event-stream", headers=_STREAM_HEADERS)
 
 
-async def _events(
-    format_: Format, parts: AsyncIterator[Part | PrefillProgress | None], ends: list[End]
-) -> AsyncIterator[str]:
-    """Yield the events of an answer; add its end to `ends`."""
-    has_begun = False
-    async for part in parts:
-        if not has_begun and not (format_.waits and part is None):
-            yield "".join(format_.begin(part if isinstance(part, PrefillProgress) else None))
-            has_begun = True
-        if part is None:
-            yield format_.keep_alive()
-        else:
-            yield "".join(format_.progress(part) if isinstance(part, PrefillProgress) else format_.part(part))
-        if isinstance(part, End):
-            ends.append(part)
+async def _events(request: Request, queue: EngineQueue, formats: Sequence[Format]) -> AsyncIterator[str]:
+    """Queue each answer in turn, and yield its events."""
+    ends: list[End] = []
+    for format_ in formats:
+        ticket, has_begun = queue.submit(format_.asked), False
+        with watched(request, queue, ticket):
+            async for part in parts_of(ticket, format_.asked):
+                if not has_begun and not (format_.waits and part is None):
+                    yield "".join(format_.begin(part if isinstance(part, PrefillProgress) else None))
+                    has_begun = True
+                if part is None:
+                    yield format_.keep_alive()
+                else:
+                    yield "".join(format_.progress(part) if isinstance(part, PrefillProgress) else format_.part(part))
+                if isinstance(part, End):
+                    ends.append(part)
+    yield "".join(formats[0].closing(ends))
 
 
 def failure(error: Exception, path: str) -> RequestError:

@@ -22,6 +22,7 @@ import random
 import statistics
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from unittest.mock import patch
 
@@ -38,7 +39,7 @@ from app.engine.draft_source import DraftSource
 from app.engine.interfaces import Clock, Strategy
 from app.engine.ngram import NgramIndex
 from app.engine.types import MAX_DRAFT
-from tests.recordings import Curve, Trace, baseline_cost, curves, other_traces, texts, traces
+from tests.recordings import Trace, baseline_cost, curves, other_traces, texts, traces
 from tests.replay import chain, replay
 
 WORTH, LOSS = 0.005, 0.02
@@ -162,10 +163,12 @@ def _cut(trace: Trace) -> Trace:
     )
 
 
-def times(recorded: list[tuple[Trace, bool]], machine: Curve, condition: Condition) -> Iterator[tuple[float, float]]:
+def times(
+    recorded: list[tuple[Trace, bool]], machine: CostProfile, condition: Condition
+) -> Iterator[tuple[float, float]]:
     """Yield the cost of each answer and its cost with no draft."""
     statistics_of = {
-        with_model: PairStatistics(CostModel(condition.distort(machine.profile())), gain=condition.gain)
+        with_model: PairStatistics(CostModel(condition.distort(deepcopy(machine))), gain=condition.gain)
         for with_model in (True, False)
     }
     for number, (original, with_model) in enumerate(recorded):

@@ -6,21 +6,23 @@ python -m tests.bench.policies
 from __future__ import annotations
 
 import sys
+from copy import deepcopy
 from pathlib import Path
 
+from app.engine.auto.cost_profile import CostProfile
 from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
 from app.engine.draft_source import DraftSource
 from app.engine.interfaces import Clock, Strategy
 from app.engine.ngram import NgramIndex
-from tests.recordings import Curve, baseline_cost, curves, load_traces, lowest_cost, traces
+from tests.recordings import baseline_cost, curves, load_traces, lowest_cost, traces
 from tests.replay import StrategyFactory, best_fixed, chain, fixed, replay
 
 
-def measured(curve: Curve) -> PairStatistics:
+def measured(curve: CostProfile) -> PairStatistics:
     """Return the statistics of a pair after a first measurement."""
-    return PairStatistics(CostModel(curve.profile()))
+    return PairStatistics(CostModel(deepcopy(curve)))
 
 
 def automatic(statistics: PairStatistics, *, model: bool = True, ngram: bool = True) -> StrategyFactory:
@@ -47,7 +49,7 @@ def main() -> None:
             rows[label] = [replay(t, curve, make).cost for t in all_traces]
         rows["upper bound, model"] = [lowest_cost(t, curve) for t in all_traces]
         rows["upper bound"] = [lowest_cost(t, curve, ngram=True) for t in all_traces]
-        print(f"\n{name}: {curve.name}; best fixed n_max {params.n_max}, p_min {params.p_min}")
+        print(f"\n{name}; best fixed n_max {params.n_max}, p_min {params.p_min}")
         print(" " * 18 + "   all  " + " ".join(f"{t.name[:9]:>9}" for t in all_traces))
         for label, costs in rows.items():
             ratios = " ".join(f"{p / c:9.3f}" for p, c in zip(baseline, costs, strict=True))

@@ -13,9 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from app.engine.auto.cost_profile import CostProfile
 from app.engine.types import DraftParams
 from tests.bench.policies import automatic, measured
-from tests.recordings import Curve, Trace, baseline_cost
+from tests.recordings import Trace, baseline_cost
 from tests.replay import fixed, replay
 
 TOKENS = 2048
@@ -86,12 +87,12 @@ def text(kind: str, acceptance: float, seed: int) -> Trace:
 
 def tokens_per_step(traces: Sequence[Trace], n: int) -> float:
     """Return the mean tokens of a step with drafts of `n`, all submitted."""
-    steps = [len(replay(t, Curve("", {1: 1.0}, 0.0), fixed(DraftParams(n, 0, 0.0))).steps) for t in traces]
+    steps = [len(replay(t, CostProfile({1: 1.0}), fixed(DraftParams(n, 0, 0.0))).steps) for t in traces]
     return sum(len(t.text) - 1 for t in traces) / sum(steps)
 
 
 @cache
-def machine(table: Table) -> Curve:
+def machine(table: Table) -> CostProfile:
     """Return the costs with which the published lengths give the published speeds, in nanoseconds."""
     plain = 1e9 / table.plain
     batches: dict[int, list[float]] = {1: [plain]}
@@ -100,7 +101,7 @@ def machine(table: Table) -> Curve:
             step = 1e9 * tokens_per_step(texts(table, kind), n) / speed
             batches.setdefault(n + 1, []).append(step - n * table.draft * plain - table.start * plain)
     means = {size: sum(costs) / len(costs) for size, costs in batches.items()}
-    return Curve(table.name, means, table.draft * plain, draft_start=table.start * plain, max_batch=table.longest + 1)
+    return CostProfile(means, table.draft * plain, draft_start_ns=table.start * plain, max_batch=table.longest + 1)
 
 
 def texts(table: Table, kind: str) -> list[Trace]:

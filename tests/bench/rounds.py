@@ -13,7 +13,9 @@ import random
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 
+from app.engine.auto.cost_profile import CostProfile
 from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
@@ -21,7 +23,7 @@ from app.engine.draft_source import DraftSource
 from app.engine.interfaces import AnswerStart, Cancelled, StepResult, Strategy
 from app.engine.ngram import NgramIndex
 from app.engine.types import Draft
-from tests.recordings import Curve, Trace, curves, texts, traces
+from tests.recordings import Trace, curves, texts, traces
 from tests.replay import chain, replay
 
 _LENGTH = 300
@@ -98,9 +100,9 @@ def _text(prompt: Sequence[int], text: Sequence[int]) -> Trace:
     return Trace("", "", tuple(prompt), tuple(text), (0,) * len(text), ((),) * len(text))
 
 
-def _run(recorded: Sequence[Trace], curve: Curve, with_model: bool, digest: hashlib._Hash | None) -> list[int]:
+def _run(recorded: Sequence[Trace], curve: CostProfile, with_model: bool, digest: hashlib._Hash | None) -> list[int]:
     steps: list[int] = []
-    learned = PairStatistics(CostModel(curve.profile()))
+    learned = PairStatistics(CostModel(deepcopy(curve)))
     for trace in recorded:
         made: list[Timed] = []
 

@@ -13,7 +13,7 @@ from app.engine.types import MIN_MATCH
 
 def cost_without_drafts(n_prompt: int, n_text: int, profile: CostProfile) -> float:
     """Return the time of an answer with no draft, in the profile's unit."""
-    n, context = n_text - 1, _context_costs(profile)
+    n, context = n_text - 1, context_costs(profile)
     return n * profile.batch_ns[1] + context[1] * sum(range(n_prompt, n_prompt + n))
 
 
@@ -29,7 +29,7 @@ def least_cost(n_prompt: int, matches: Sequence[int], looked_up: Sequence[int] |
         looked_up: The same of n-gram drafting, for every token and the end; None without it.
         profile: Costs of the machine.
     """
-    costs, context = expand(profile.batch_ns, MAX_BATCH), _context_costs(profile)
+    costs, context = expand(profile.batch_ns, MAX_BATCH), context_costs(profile)
     n_text = len(matches) + 1
     ngrams = looked_up if looked_up is not None else [0] * (n_text + 1)
     best = [0.0] * (n_text + 1)
@@ -48,7 +48,7 @@ def least_cost(n_prompt: int, matches: Sequence[int], looked_up: Sequence[int] |
     return best[1]
 
 
-def _context_costs(profile: CostProfile) -> list[float]:
+def context_costs(profile: CostProfile) -> list[float]:
     """Return the time that a cached token adds to a batch, by batch size."""
     return expand(profile.context_ns, MAX_BATCH) if profile.context_ns else [0.0] * (MAX_BATCH + 1)
 

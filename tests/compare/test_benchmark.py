@@ -40,11 +40,10 @@ PLAN = BenchmarkPlan(SIDES, PROMPTS, REQUEST, repeat=2)
 
 
 def run_bench(
-    pair: FakePair, cancelled: Callable[[], bool] = lambda: False, repeat: int = 2, *, ends_early: bool = False
+    pair: FakePair, cancelled: Callable[[], bool] = lambda: False
 ) -> tuple[list[RaceProgress | RoundEnded], Results]:
     results: dict[Prompt, list[Round]] = {}
-    plan = replace(PLAN, repeat=repeat, ends_early=ends_early)
-    return list(benchmark(pair, plan, results, cancelled)), results
+    return list(benchmark(pair, PLAN, results, cancelled)), results
 
 
 def test_rounds_go_over_the_whole_suite_and_make_a_table() -> None:

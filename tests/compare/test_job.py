@@ -1,7 +1,6 @@
 """A comparison as a job: caches, seeds, differences, stops and failures."""
 
 import pickle
-import queue
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -16,11 +15,11 @@ from app.core.errors import ContextOverflowError, UsageError
 from app.engine.events import Step
 from app.engine.interfaces import Controls
 from app.engine.types import AutoDraft, DraftParams, SamplingParams
-from app.worker.engine_worker import EngineWorker
 from app.worker.events import Event, Finished, JobEnded, JobProgressed, Measuring
 from app.worker.request import AnswerRequest, with_seed
 from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair
+from tests.worker.harness import WorkerHarness, finished
 
 MESSAGES = (Message(Role.USER, "abc"), Message(Role.ASSISTANT, "def"))
 N_BEFORE = len("abcdef")
@@ -190,21 +189,18 @@ def test_job_and_events_are_values(pair: FakePair) -> None:
 def test_the_worker_runs_it_and_the_chat_continues_with_its_cache() -> None:
     letters = mixing(4, n_vocab=27)
     pair = FakePair(FakeModel(letters), FakeModel(letters))
-    events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-    worker = EngineWorker(events.put)
-    worker.load(lambda cancel, progress: pair)
-    worker.answer(replace(REQUEST, drafting=AutoDraft()))
-    number = worker.run(job())
-    seen: list[Event] = []
-    while not seen or not isinstance(seen[-1], JobEnded):
-        seen.append(events.get(timeout=240))
+    here = WorkerHarness()
+    here.load(pair)
+    here.worker.answer(replace(REQUEST, drafting=AutoDraft()))
+    number = here.worker.run(job())
+    seen = here.until(JobEnded)
     text = next(e.text for e in seen if isinstance(e, Finished))
     following = (*REQUEST.messages, Message(Role.ASSISTANT, text), Message(Role.USER, "jkl"))
-    worker.answer(replace(REQUEST, messages=following))
-    while not isinstance(last := events.get(timeout=240), Finished):
-        pass
+    here.worker.answer(replace(REQUEST, messages=following))
+    last = finished(here.until(Finished)[-1])
 
+    assert isinstance(seen[-1], JobEnded)
     assert seen[-1].request == number
     held = N_BEFORE + len("ghi") + len(text) - 1
     assert last.stats.cache_n >= held, "the same answer need not be read again"
-    assert worker.close(30)
+    assert here.worker.close(30)

@@ -1,6 +1,6 @@
 """Races: order, starting state, recorded tokens, stops and failures."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,11 +42,10 @@ def run_race(
     sides: Sequence[Side] = THREE,
     request: AnswerRequest = GREEDY,
     repeat: int = 2,
-    cancelled: Callable[[], bool] = lambda: False,
 ) -> tuple[list[object], tuple[Round, ...]]:
     """Return the events, progress by subject, and the rounds."""
     rounds: list[Round] = []
-    events = race(pair, sides, request, range(WARM_UP, repeat + 1), cancelled, rounds)
+    events = race(pair, sides, request, range(WARM_UP, repeat + 1), lambda: False, rounds)
     return [getattr(event, "what", event) for event in events], tuple(rounds)
 
 

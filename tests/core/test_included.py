@@ -1,4 +1,4 @@
-"""Files in a prompt: told apart by their bytes or suffix; the text of documents, and the encoding of text."""
+"""Files in a prompt: told apart by their bytes or suffix; the text of documents."""
 
 import sys
 from contextlib import nullcontext
@@ -220,21 +220,3 @@ def test_sound_and_video_are_refused(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(b"\0")
         with pytest.raises(AppError, match=f"{name} is {what}, which Tandem cannot read"):
             read(tmp_path / name, name)
-
-
-@pytest.mark.parametrize(
-    ("text", "encoding"),
-    [
-        ("Grüße", "cp1252"),
-        ("El niño comió piñas en la mañana", "cp1252"),
-        ("x = 1  # naïve\n" + "pass\n" * 40, "cp1252"),
-        ("Привет, как дела? Это текст на русском языке.", "cp1251"),
-        ("Привет, как дела? Это текст на русском языке.", "koi8_r"),
-        ("日本語のテキストです。今日はいい天気ですね。", "shift_jis"),
-        ("Dzień dobry, chciałbym zamówić książkę.", "cp1250"),
-        ("这是一个中文文本文件。", "gb18030"),
-    ],
-)
-def test_the_encoding_of_text_is_detected(tmp_path: Path, text: str, encoding: str) -> None:
-    (tmp_path / "a.txt").write_bytes(text.encode(encoding))
-    assert read(tmp_path / "a.txt") == text

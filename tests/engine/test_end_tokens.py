@@ -3,6 +3,7 @@
 import random
 import re
 from collections.abc import Iterable, Sequence
+from copy import deepcopy
 
 import pytest
 
@@ -26,7 +27,7 @@ from app.engine.text.stream import (
 from tests.bench.policies import automatic
 from tests.engine.generating import ConstantDraft
 from tests.fakes import END, FakeModel, FakeSampler, script
-from tests.recordings import Curve, Trace
+from tests.recordings import Trace
 from tests.replay import chain, replay
 
 CHEAP = {1: 1000.0, 2: 1010.0, 64: 1600.0}
@@ -113,8 +114,8 @@ def test_the_request_defines_the_end_tokens() -> None:
 def test_automatic_drafting_stops_before_the_end_token() -> None:
     # The draft model predicts all six tokens of an answer, including the end token.
     ended = Trace("ended", "chat", (1, 2, 3), (4, 5, 6, 7, 8, END), (5, 4, 3, 2, 1), ((0.99,) * 8,) * 5, has_end=True)
-    flat = Curve("flat", {1: 100.0, 64: 110.0}, draft=1.0)
-    steps = replay(ended, flat, automatic(PairStatistics(CostModel(flat.profile())), ngram=False)).steps
+    flat = CostProfile({1: 100.0, 64: 110.0}, draft_ns=1.0)
+    steps = replay(ended, flat, automatic(PairStatistics(CostModel(deepcopy(flat))), ngram=False)).steps
 
     assert [result.draft.tokens for result in steps] == [(5, 6, 7, 8)]
     assert steps[0].tokens == (5, 6, 7, 8, END)

@@ -18,11 +18,11 @@ from app.engine.interfaces import Controls, Logits
 from app.engine.probability import most_probable, probability_of
 from app.engine.sources import Source
 from app.engine.types import DraftParams, FinishReason
-from app.worker.engine_worker import EngineWorker
-from app.worker.events import Event
+from app.worker.events import Finished
 from app.worker.request import AnswerRequest
 from tests.fakes import END, FakeModel, FakeSampler, Rule
 from tests.pairs import FakePair
+from tests.worker.harness import WorkerHarness
 
 PROMPT = (5, 6, 7)
 REQUEST = AnswerRequest((Message(Role.USER, "abc"),), drafting=DraftParams(4, 0, 0.0), max_tokens=15, with_details=True)
@@ -101,12 +101,12 @@ def test_an_answer_that_ends_within_its_draft_rejects_nothing() -> None:
 
 @pytest.mark.parametrize("on", [True, False])
 def test_the_worker_inspects_steps_only_if_requested(*, on: bool) -> None:
-    events: list[Event] = []
-    worker = EngineWorker(events.append)
-    worker.load(lambda cancel, progress: FakePair(FakeModel(counting), FakeModel(mistaken)))
-    worker.inspect(on)
-    assert worker.answer(REQUEST)
-    assert _until_closed(worker)
+    here = WorkerHarness()
+    here.load(FakePair(FakeModel(counting), FakeModel(mistaken)))
+    here.worker.inspect(on)
+    here.worker.answer(REQUEST)
+    events = here.until(Finished)
+    assert here.worker.close(240)
     first, *seen = [event.details for event in events if isinstance(event, Step)]
     assert first is None, "the first token comes from the prompt"
     steps = [details for details in seen if details is not None]
@@ -116,12 +116,6 @@ def test_the_worker_inspects_steps_only_if_requested(*, on: bool) -> None:
         assert bool(details.chosen) is on
         assert on or details.declined is None
         assert details.total_ns > 0
-
-
-def _until_closed(worker: EngineWorker) -> bool:
-    worker._commands.put(None)
-    worker._thread.join(240)
-    return not worker._thread.is_alive()
 
 
 TAIL = np.zeros(100_000)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from app.hardware.build_choices import known_builds
-from tests.install.package_index import make_packages, served
+from tests.install.package_index import make_packages, served_packages
 
 
 def tool(name: str) -> str | None:
@@ -73,7 +73,7 @@ class User:
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
     root = tmp_path_factory.mktemp("packages")
     make_packages(root)
-    with served(root) as address:
+    with served_packages(root) as address:
         yield root, address
 
 

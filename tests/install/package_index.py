@@ -5,17 +5,19 @@ it comes from: the name of its index, or "compiled" and the value of CMAKE_ARGS.
 """
 
 import ensurepip
-import functools
 import shutil
 import tarfile
-import threading
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from starlette.applications import Starlette
+from starlette.routing import Mount
+from starlette.staticfiles import StaticFiles
+
 from app.hardware.build_choices import known_builds
+from tests.http_recorder import served
 
 PACKAGE, VERSION = known_builds()["package"], known_builds()["version"]
 BUILDS = ("cpu", "vulkan", "metal", "cu124", "rocm72")
@@ -113,20 +115,11 @@ def make_packages(root: Path) -> None:
         shutil.copy(pip, pypi / "pip")
 
 
-class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @contextmanager
-def served(root: Path) -> Iterator[str]:
-    """Serve a folder; yield its address."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Quiet, directory=str(root)))
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+def served_packages(root: Path) -> Iterator[str]:
+    """Serve the packages, with a page of links in each folder; yield the address."""
+    for folder in (*root.glob("pypi/*"), *root.glob("whl/*/*")):
+        links = [f'<a href="{file.name}">{file.name}</a>' for file in folder.iterdir()]
+        (folder / "index.html").write_text("\n".join(links))
+    with served(Starlette(routes=[Mount("/", StaticFiles(directory=root, html=True))])) as address:
+        yield address

@@ -1,14 +1,14 @@
 """Projectors of a few kilobytes with random weights, small targets for them, and pictures."""
 
-import struct
-import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from PIL import Image
 
 from app.core.pictures import PictureData, read_picture
 from tests.llama.gguf_files import F32, I32, STRING, Array
@@ -24,13 +24,8 @@ def picture(width: int = 60, height: int = 40, seed: int = 0, name: str | None =
     """Return a PNG of tiles in random colors."""
     tiles = np.random.default_rng(seed).integers(0, 256, (3, 3, 3), dtype=np.uint8)
     pixels = tiles[np.arange(height) * 3 // height][:, np.arange(width) * 3 // width]
-    rows = b"".join(b"\0" + row.tobytes() for row in pixels)
-    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    parts = ((b"IHDR", head), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
-    chunks = (
-        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in parts
-    )
-    return read_picture(b"\x89PNG\r\n\x1a\n" + b"".join(chunks), name)
+    Image.fromarray(pixels).save(file := BytesIO(), "PNG")
+    return read_picture(file.getvalue(), name)
 
 
 def write_projector(path: Path, kind: str, n_text: int = TINY.width, /, *, seed: int = 0, **changes: Any) -> Path:

@@ -24,8 +24,13 @@ def test_its_own_pages_allowed_pages_and_programs_may_ask(serve: Serve) -> None:
     assert server.post("/v1/chat/completions", ASKED)[0] == 200
     assert server.post("/v1/chat/completions", ASKED, Origin=f"http://127.0.0.1:{server.port}")[0] == 200
     for origins in ((PAGE,), ("*",)):
-        allowed = serve(access=Access(origins=origins))
-        assert allowed.post("/v1/chat/completions", ASKED, Origin=PAGE)[0] == 200
+        answer = serve(access=Access(origins=origins)).send("POST", "/v1/chat/completions", ASKED, {"Origin": PAGE})
+        assert (answer.status, answer.getheader("access-control-allow-origin")) == (200, origins[0])
+
+
+def test_a_page_under_another_name_is_refused(server: Server) -> None:
+    assert server.get("/v1/models", Host="evil.example:80")[0] == 403
+    assert server.get("/v1/models", Host=f"localhost:{server.port}")[0] == 200
 
 
 def test_a_key_replaces_the_origin_check(serve: Serve) -> None:
@@ -44,14 +49,12 @@ def test_the_key_is_read_with_and_without_a_scheme(serve: Serve) -> None:
 
 
 def test_a_browser_may_reach_an_allowed_server_in_a_private_network(serve: Serve) -> None:
-    headers = {
-        "Origin": PAGE,
-        "Access-Control-Request-Method": "POST",
-        "Access-Control-Request-Private-Network": "true",
-    }
+    names = ("Access-Control-Request-Method", "Access-Control-Request-Private-Network")
+    headers = {"Origin": PAGE, **dict(zip(names, ("POST", "true"), strict=True))}
     answer = serve(access=Access(origins=(PAGE,))).send("OPTIONS", "/v1/chat/completions", headers=headers)
-    assert answer.status == 200
-    assert answer.getheader("access-control-allow-private-network") == "true"
+    assert (answer.status, answer.getheader("access-control-allow-private-network")) == (200, "true")
+    refused = serve().send("OPTIONS", "/v1/chat/completions", headers=headers)
+    assert f"--cors {PAGE}" in refused.read().decode()
 
 
 def test_a_wrong_method_names_the_right_one(server: Server) -> None:

@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,6 @@ from app.server.engine_queue import Ticket
 from app.server.fields import Fields
 from app.server.messages import AnthropicFormat
 from app.server.responses import ResponseFormat
-from app.server.service import Access
 from app.worker.request import AnswerRequest
 from tests.core.test_pictures import png
 from tests.fakes import FakeModel, mixing, script
@@ -39,6 +39,20 @@ def chat(**more: Any) -> dict[str, Any]:
 def endless() -> FakePair:
     """Return a pair whose answers end only with the context."""
     return FakePair(FakeModel(script([1, 2] * 100_000, 0), n_ctx=100_000))
+
+
+def occupied(server: Server, *, stream: bool = True) -> HTTPConnection:
+    """Send a request; return its connection while it is being answered."""
+    connection = server.connect()
+    connection.request("POST", "/v1/chat/completions", json.dumps({"messages": ASKED, "stream": stream}))
+    until(lambda: server.queue.metrics.n_running == 1)
+    return connection
+
+
+def leave(connection: HTTPConnection) -> None:
+    assert connection.sock is not None
+    connection.sock.close()
+    connection.close()
 
 
 def until(true: Callable[[], bool]) -> None:
@@ -104,6 +118,8 @@ def test_an_anthropic_message(server: Server) -> None:
     assert names[-3:] == ["content_block_stop", "message_delta", "message_stop"]
     deltas = [data["delta"]["text"] for name, data in events if name == "content_block_delta"]
     assert "".join(deltas) == whole["content"][0]["text"]
+    # Null breaks a client, and Anthropic's schema requires the field.
+    assert whole["content"][0]["citations"] == []
 
 
 def test_the_stop_sequence_that_ended_a_message_is_named(server: Server) -> None:
@@ -128,11 +144,6 @@ def test_what_clients_ask_first(server: Server) -> None:
     assert server.send("HEAD", "/").status == 200
     (model,) = server.get("/v1/models")[1]["data"]
     assert (model["id"], model["context_length"]) == ("fake", 256)
-    assert server.get("/props")[1]["default_generation_settings"]["n_ctx"] == 256
-    server.post("/v1/chat/completions", chat())
-    text = server.send("GET", "/metrics").read().decode()
-    assert "llamacpp:tokens_predicted_total 12\n" in text
-    assert "tandem:requests_answered_total 1\n" in text
 
 
 @pytest.mark.parametrize(
@@ -184,22 +195,6 @@ def test_a_wrong_request_is_explained(server: Server, body: object, param: str |
     assert answer["error"]["message"].endswith((".", ")"))
 
 
-IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
-
-
-def test_images_are_refused_with_a_reason(server: Server) -> None:
-    for path, name, part in (
-        ("/v1/chat/completions", "messages", {"type": "image_url", "image_url": {"url": "data:,"}}),
-        ("/v1/responses", "input", {"type": "input_image", "image_url": "data:,"}),
-        ("/v1/messages", "messages", IMAGE),
-    ):
-        body = {"max_tokens": 1, name: [{"role": "user", "content": [part]}]}
-        status, answer = server.post(path, body)
-        assert (status, answer["error"]["type"]) == (400, "invalid_request_error")
-        where = f'{name}[0].content[0].type is "{part["type"]}"'
-        assert answer["error"]["message"].startswith(f"{where}; the loaded models read text only. Pictures need")
-
-
 def test_tandem_run_gets_the_refusal_of_a_picture_in_its_own_words(serve: Serve) -> None:
     part = {"type": "image_url", "image_url": {"url": read_picture(png(4, 3)).data_url}}
     body = {"tandem": True, "messages": [{"role": "user", "content": [part]}]}
@@ -242,10 +237,6 @@ def test_a_message_starts_with_its_prompt_tokens(server: Server) -> None:
         usage = events["message_start"]["message"]["usage"]
         assert usage == {"input_tokens": 5 - cached, "cache_read_input_tokens": cached, "output_tokens": 0}
         assert events["message_delta"]["usage"]["input_tokens"] == 5 - cached
-
-
-def test_a_text_block_has_a_list_of_citations_and_no_null(server: Server) -> None:
-    assert server.post("/v1/messages", chat())[1]["content"][0]["citations"] == []
 
 
 def test_timings_are_numbers_on_the_last_event(server: Server) -> None:
@@ -330,10 +321,6 @@ def test_probabilities_of_a_response_belong_to_its_text(server: Server) -> None:
     assert streamed == part["logprobs"] == events[-1][1]["response"]["output"][0]["content"][0]["logprobs"]
 
 
-def test_unknown_fields_are_ignored(server: Server) -> None:
-    assert server.post("/v1/chat/completions", chat(user="me", store=True, parallel_tool_calls=False))[0] == 200
-
-
 def test_each_api_has_its_own_shape_of_errors(server: Server) -> None:
     status, answer = server.post("/v1/responses", {"input": "hello", "background": True})
     assert (status, answer["error"]["param"]) == (400, "background")
@@ -341,7 +328,6 @@ def test_each_api_has_its_own_shape_of_errors(server: Server) -> None:
     assert (status, answer["type"], answer["error"]["type"]) == (400, "error", "invalid_request_error")
     assert server.get("/v1/nothing")[0] == 404
     assert ("GET", "/v1/nothing", 404) in server.ended
-    assert server.get("/v1/chat/completions")[0] == 405
 
 
 @pytest.mark.parametrize("encoding", ["", "Identity"])
@@ -362,39 +348,22 @@ def test_a_body_that_cannot_be_read_says_why(server: Server) -> None:
         assert server.post("/v1/chat/completions", wrong)[1]["error"]["message"] == message
 
 
-def test_a_preflight_request_names_the_flag_for_the_origin(server: Server) -> None:
-    asked = {"Origin": "https://chat.example", "Access-Control-Request-Method": "POST"}
-    response = server.send("OPTIONS", "/v1/chat/completions", headers=asked)
-    assert "--cors https://chat.example" in json.loads(response.read())["error"]["message"]
-
-
 def test_the_properties_and_counters_that_clients_of_llama_server_read(server: Server) -> None:
     for _ in range(2):
         server.post("/v1/chat/completions", chat(**{"speculative.n_max": 3}))
     shown = server.get("/props")[1]
     assert (shown["model_path"], shown["total_slots"], shown["model_alias"]) == ("fake.gguf", 1, "fake")
     assert {"chat_template", "bos_token", "eos_token", "modalities"} <= shown.keys()
+    assert shown["default_generation_settings"]["n_ctx"] == 256
     text = server.send("GET", "/metrics").read().decode()
     values = dict(line.split(" ") for line in text.splitlines() if not line.startswith("#"))
     assert values["llamacpp:prompt_tokens_cached_total"] == "4"
     assert values["llamacpp:n_tokens_max"] == "17"
+    assert (values["llamacpp:tokens_predicted_total"], values["tandem:requests_answered_total"]) == ("24", "2")
     n_steps = int(values["llamacpp:n_decode_total"])
     assert 0 < int(values["llamacpp:spec_decode_num_drafts_total"]) <= n_steps
     n_drafted = int(values["llamacpp:spec_decode_num_draft_tokens_total"])
     assert 0 < int(values["llamacpp:spec_decode_num_accepted_tokens_total"]) <= n_drafted
-
-
-def test_a_page_under_another_name_is_refused(server: Server) -> None:
-    assert server.get("/v1/models", Host="evil.example:80")[0] == 403
-    assert server.get("/v1/models", Host=f"localhost:{server.port}")[0] == 200
-
-
-def test_pages_of_other_origins_get_no_answer_unless_allowed(serve: Serve) -> None:
-    page = {"Origin": "https://chat.example"}
-    assert serve().send("GET", "/v1/models", headers=page).getheader("access-control-allow-origin") is None
-    allowed = serve(access=Access(origins=("https://chat.example",)))
-    answer = allowed.send("GET", "/v1/models", headers=page)
-    assert answer.getheader("access-control-allow-origin") == "https://chat.example"
 
 
 def test_a_body_has_a_limit(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -406,40 +375,27 @@ def test_a_body_has_a_limit(server: Server, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("stream", [True, False])
 def test_a_closed_connection_ends_its_answer(serve: Serve, stream: bool) -> None:
     server = serve(endless())
-    connection = server.connect()
-    connection.request("POST", "/v1/chat/completions", json.dumps({"messages": ASKED, "stream": stream}))
-    until(lambda: server.queue.metrics.n_running == 1)
-    assert connection.sock is not None
-    connection.sock.close()
-    connection.close()
+    leave(occupied(server, stream=stream))
     until(lambda: server.queue.metrics.n_running == 0)
     assert server.post("/v1/chat/completions", chat(max_tokens=3))[0] == 200
 
 
 def test_a_request_ends_when_its_client_leaves_before_its_turn(serve: Serve) -> None:
     server = serve(endless())
-    first, second = server.connect(), server.connect()
-    first.request("POST", "/v1/chat/completions", json.dumps({"messages": ASKED, "stream": True}))
-    until(lambda: server.queue.metrics.n_running == 1)
+    first, second = occupied(server), server.connect()
     second.request("POST", "/v1/completions", json.dumps({"prompt": "hello"}))
     until(lambda: server.queue.metrics.n_waiting == 1)
-    assert second.sock is not None
-    second.sock.close()
-    second.close()
+    leave(second)
     until(lambda: ("POST", "/v1/completions", 503) in server.ended)
     assert server.queue.metrics.n_waiting == 0
-    assert first.sock is not None
-    first.sock.close()
-    first.close()
+    leave(first)
 
 
 def test_requests_are_answered_in_order_and_too_many_are_refused(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_queue, "MOST_WAITING", 3)
     pair = endless()
     server = serve(pair)
-    first = server.connect()
-    first.request("POST", "/v1/chat/completions", json.dumps({"messages": ASKED, "stream": True}))
-    until(lambda: server.queue.metrics.n_running == 1)
+    first = occupied(server)
     waiting = []
     for number in range(3):
         thread = threading.Thread(target=_answer_in_turn, args=(server, number))
@@ -449,9 +405,7 @@ def test_requests_are_answered_in_order_and_too_many_are_refused(serve: Serve, m
     response = server.send("POST", "/v1/chat/completions", chat())
     assert response.status == 503
     assert int(response.getheader("retry-after") or 0) >= 1
-    assert first.sock is not None
-    first.sock.close()
-    first.close()
+    leave(first)
     for thread in waiting:
         thread.join(240)
     assert [sampler.seed for sampler in pair.samplers[1:]] == [1, 2, 3]
@@ -464,15 +418,11 @@ def _answer_in_turn(server: Server, number: int) -> None:
 def test_a_waiting_stream_sends_comments(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.server.answer.KEEP_ALIVE_S", 0.05)
     server = serve(endless())
-    first = server.connect()
-    first.request("POST", "/v1/chat/completions", json.dumps({"messages": ASKED, "stream": True}))
-    until(lambda: server.queue.metrics.n_running == 1)
+    first = occupied(server)
     second = server.send("POST", "/v1/chat/completions", chat(stream=True))
     lines = [second.readline() for _ in range(6)]
     assert b": keep-alive\n" in lines
-    assert first.sock is not None
-    first.sock.close()
-    first.close()
+    leave(first)
     assert second.read().endswith(b"data: [DONE]\n\n")
 
 

@@ -10,7 +10,7 @@ from app.server.errors import RequestError
 from app.server.fields import Fields
 from app.settings.layers import DEFAULTS
 from app.worker.request import AnswerRequest
-from tests.fakes import FakeModel, mixing, script
+from tests.fakes import FakeModel, script
 from tests.pairs import FakePair
 from tests.server.conftest import UNDRAFTED, Serve, Server
 
@@ -168,14 +168,3 @@ def test_a_request_sets_its_own_drafting(serve: Serve, path: str, asked: dict[st
     body = {"messages": [{"role": "user", "content": "a"}], "input": "a", "prompt": "a", "max_tokens": 1}
     assert server.post(path, {**body, **asked})[0] == 200
     assert seen == [drafting]
-
-
-def test_an_answer_without_drafts_drafts_nothing(serve: Serve) -> None:
-    server = serve(
-        FakePair(FakeModel(mixing(5), n_ctx=256), FakeModel(mixing(5), n_ctx=256)),
-        settings=UNDRAFTED.over({"draft.mode": "fixed", "draft.n_max": 4, "draft.n_min": 0, "draft.p_min": 0.0}),
-    )
-    drafted = server.post("/completion", native(n_predict=40))[1]
-    undrafted = server.post("/completion", native(n_predict=40, **{"speculative.n_max": 0}))[1]
-    assert drafted["timings"]["draft_n"] > undrafted["timings"]["draft_n"] == 0
-    assert drafted["content"] == undrafted["content"]

@@ -159,10 +159,16 @@ def test_a_character_that_would_stand_for_a_picture_is_removed() -> None:
 
 def test_a_model_without_a_projector_says_so_everywhere(serve: Serve) -> None:
     server = serve()
-    body = {"max_tokens": 1, "messages": [{"role": "user", "content": [_chat_part(URL)]}]}
-    status, answer = server.post("/v1/chat/completions", body)
-    assert (status, answer["error"]["param"]) == (400, "messages[0].content[0].type")
-    assert "--mmproj" in answer["error"]["message"]
+    for path, name, part in (
+        ("/v1/chat/completions", "messages", _chat_part(URL)),
+        ("/v1/responses", "input", {"type": "input_image", "image_url": URL}),
+        ("/v1/messages", "messages", _anthropic_part(CAT)),
+    ):
+        status, answer = server.post(path, {"max_tokens": 1, name: [{"role": "user", "content": [part]}]})
+        assert (status, answer["error"]["type"]) == (400, "invalid_request_error")
+        where = f'{name}[0].content[0].type is "{part["type"]}"'
+        assert answer["error"]["message"].startswith(f"{where}; the loaded models read text only. Pictures need")
+        assert "--mmproj" in answer["error"]["message"]
     assert server.get("/props")[1]["modalities"] == {"vision": False, "audio": False}
     assert server.get("/v1/models")[1]["data"][0]["architecture"]["input_modalities"] == ["text"]
 

@@ -276,12 +276,17 @@ def test_only_allowed_tools_are_offered(read: Any, mode: str) -> None:
 
 
 FIELDS = (
-    *("tools", "tool_choice", "stop", "stop_sequences", "seed", "n", "temperature", "top_k", "logprobs", "logit_bias"),
-    *("top_logprobs", "response_format", "json_schema", "grammar", "reasoning", "reasoning_effort", "thinking"),
-    *("text", "stream_options", "suffix", "echo", "best_of", "speculative", "parallel_tool_calls", "ignore_eos"),
-    *("chat_template_kwargs", "output_config", "instructions", "system", "metadata", "include", "strict", "format"),
-    *("description", "tool_calls", "tool_call_id", "id", "call_id", "reasoning_content", "title", "cache_control"),
+    *("messages", "prompt", "input", "system", "tools", "tool_choice", "stream", "stream_options", "stop", "seed", "n"),
+    *("max_tokens", "max_output_tokens", "temperature", "top_p", "top_k", "logprobs", "top_logprobs", "logit_bias"),
+    *("response_format", "json_schema", "grammar", "reasoning", "reasoning_effort", "chat_template_kwargs", "thinking"),
+    *("output_config", "suffix", "echo", "best_of", "n_probs", "response_fields", "return_progress", "ignore_eos"),
+    *("speculative", "speculative.n_max", "cache_prompt", "t_max_predict_ms", "parallel_tool_calls", "custom"),
+    *("text", "instructions", "content", "role", "type", "function", "name", "parameters", "tool_calls", "tandem"),
+    *("tool_call_id", "arguments", "input_schema", "format", "schema", "stop_sequences", "metadata", "mirostat"),
+    *("strict", "syntax", "definition", "tool_use_id", "call_id", "namespace", "id", "include", "description", "title"),
+    *("reasoning_content", "cache_control"),
 )
+"""Fields in any object of a request."""
 
 
 @pytest.mark.parametrize(("read", "body"), [(read_chat, CHAT), (read_response, RESPONSE), (read_anthropic, ANTHROPIC)])

@@ -14,7 +14,7 @@ from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair
 from tests.server.conftest import Serve, n_tickets
 from tests.server.test_app import until
-from tests.server.test_conversation import ANTHROPIC, CHAT, RESPONSE
+from tests.server.test_conversation import ANTHROPIC, CHAT, FIELDS, RESPONSE
 
 N_REQUESTS = int(os.environ.get("TANDEM_FUZZ", "600"))
 CUSTOM = {"syntax": "lark", "definition": 'start: "a" /[b-d]+/ -> x'}
@@ -35,16 +35,6 @@ BODIES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("/v1/responses", {**RESPONSE, "tools": [PATCH, {"type": "namespace", "name": "s", "tools": RESPONSE["tools"]}]}),
     ("/v1/messages", ANTHROPIC),
     ("/v1/messages/count_tokens", ANTHROPIC),
-)
-FIELDS = (
-    *("messages", "prompt", "input", "system", "tools", "tool_choice", "stream", "stream_options", "stop", "seed", "n"),
-    *("max_tokens", "max_output_tokens", "temperature", "top_p", "top_k", "logprobs", "top_logprobs", "logit_bias"),
-    *("response_format", "json_schema", "grammar", "reasoning", "reasoning_effort", "chat_template_kwargs", "thinking"),
-    *("output_config", "suffix", "echo", "best_of", "n_probs", "response_fields", "return_progress", "ignore_eos"),
-    *("speculative", "speculative.n_max", "cache_prompt", "t_max_predict_ms", "parallel_tool_calls", "custom"),
-    *("text", "instructions", "content", "role", "type", "function", "name", "parameters", "tool_calls", "tandem"),
-    *("tool_call_id", "arguments", "input_schema", "format", "schema", "stop_sequences", "metadata", "mirostat"),
-    *("strict", "syntax", "definition", "tool_use_id", "call_id", "namespace"),
 )
 VALUES: tuple[Any, ...] = (
     *(None, True, False, 0, 1, -1, 2.5, 1e308, -(1 << 70), "", "a", "required", "text", "user", "assistant", "tool"),

@@ -1,7 +1,6 @@
 """The engine in a child process: the same events, however the process dies."""
 
 import os
-import queue
 import subprocess
 import sys
 import textwrap
@@ -16,10 +15,9 @@ from app.core.paths import log_file
 from app.core.program import python_command, python_environment
 from app.engine.events import PromptProgress, Step
 from app.engine.types import DraftParams, FinishReason
-from app.worker.engine_worker import EngineWorker
-from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, LoadProgress, Notice, PairChanged
+from app.worker.events import Failed, Finished, JobEnded, Loaded, LoadProgress, Notice, PairChanged
 from tests.worker.fake_process import MODULE, FakeLoader, OptionalJob
-from tests.worker.harness import ENDLESS, Harness, failed, finished, question, untimed
+from tests.worker.harness import ENDLESS, Harness, WorkerHarness, failed, finished, question, untimed
 
 
 def end(harness: Harness) -> None:
@@ -31,18 +29,15 @@ def end(harness: Harness) -> None:
 
 
 class TestSameAsTheWorker:
-    def test_events_are_those_of_the_worker_in_this_process(self, harness: Harness) -> None:
+    def test_events_are_those_of_the_worker_in_this_process(self, harness: Harness, here: WorkerHarness) -> None:
         drafted = question("hello", max_tokens=40, drafting=DraftParams(3, 0, 0.0), stops=("zz",))
-        here: queue.SimpleQueue[Event] = queue.SimpleQueue()
-        worker = EngineWorker(here.put)
         loader = FakeLoader(draft=True)
-        for engine in (worker, harness.engine):
+        for engine in (here.worker, harness.engine):
             engine.load(loader)
             assert [engine.answer(drafted), engine.answer(question())] == [2, 3]
-        there = [*harness.until(Finished), *harness.until(Finished)]
-        worker.close(30)
+        seen, there = ([*one.until(Finished), *one.until(Finished)] for one in (here, harness))
 
-        assert [untimed(event) for event in there] == [untimed(here.get(timeout=240)) for _ in there]
+        assert [untimed(event) for event in there] == [untimed(event) for event in seen]
 
     def test_drafting_stays_off_also_in_the_next_process(self, harness: Harness) -> None:
         asked = question("hello", max_tokens=20, drafting=DraftParams(3, 0, 0.0))

@@ -1,6 +1,5 @@
 """Every command of the worker ends once, in order, however its answer ends."""
 
-import queue
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,13 +15,14 @@ from app.engine.interfaces import Controls
 from app.engine.sources import Source
 from app.engine.text.stream import LEAST_SHORT_TOKENS
 from app.engine.types import AutoDraft, Drafting, DraftParams, FinishReason, Guidance, SamplingParams
-from app.worker.engine_worker import EngineWorker, Progress
+from app.worker.engine_worker import Progress
 from app.worker.events import Event, Failed, Finished, JobEnded, JobProgressed, Loaded, Notice
 from app.worker.jobs import Job
 from app.worker.request import AnswerRequest, LoadedPair
 from app.worker.responder import answer
 from tests.fakes import FakeModel, Rule, always, mixing, script
 from tests.pairs import FakePair
+from tests.worker.harness import WorkerHarness
 
 ACTIONS = ("load", "load that fails", "load that breaks", "answer", "endless", "job", "go", "go", "cancel", "fail")
 ASKED = Message(Role.USER, "abc")
@@ -70,13 +70,12 @@ class GatedJob(Job):
         yield JobEnded(number, None)
 
 
-class Life:
+class Life(WorkerHarness):
     """A worker over a gate."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.gate = Gate()
-        self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-        self.worker = EngineWorker(self.events.put)
         self.asked: list[int | None] = []
         self.pairs: list[FakePair] = []
         self.stopped_through = 0
@@ -86,7 +85,7 @@ class Life:
         match move:
             case "load" | "load that fails" | "load that breaks":
                 self.asked.append(None)
-                worker.load(lambda cancel, progress: self._load(move, progress))
+                worker.load(lambda cancel, progress: self._loaded(move, progress))
             case "answer" | "endless":
                 limit = 4 if move == "answer" else None
                 self.asked.append(worker.answer(AnswerRequest((ASKED,), SamplingParams(temperature=0), None, limit)))
@@ -100,7 +99,7 @@ class Life:
                 worker.cancel()
                 self.stopped_through = max([self.stopped_through, *(number for number in self.asked if number)])
 
-    def _load(self, move: str, progress: Progress) -> LoadedPair:
+    def _loaded(self, move: str, progress: Progress) -> LoadedPair:
         assert all(pair.closed for pair in self.pairs), "two pairs at once"
         if not progress("target", 0.5):
             raise Interrupted

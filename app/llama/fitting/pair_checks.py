@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from app.core.fixes import fix
 from app.core.units import counted, memory_size
 from app.engine.auto.rule import drafter_off
-from app.engine.drafting_report import sentence, times
+from app.engine.drafting_report import times
 from app.engine.sources import Source
 from app.hardware.checks import Check
 from app.hardware.cpu import Conditions, busy_text
@@ -264,8 +264,9 @@ def _draft_cost(s: Situation) -> Iterator[Check]:
             f"takes {_GOOD_DRAFT_COST:.2f}×."
         )
         yield _cause("draft size", text, "Look for a smaller draft:", s.find_command, slowdown=usual / real)
-    elif (reason := drafter_off(m.costs, m.drafter)) and not (m.speedup is not None and m.speedup.helps):
-        text = f"{sentence(reason)} A batch of 2 tokens takes {m.batch_ns(2) / m.plain_ns:.2f}× the time of one."
+    elif drafter_off(m.costs, m.drafter) and not (m.speedup is not None and m.speedup.helps):
+        # The measured speed says what drafting would give.
+        text = f"Verification is slow: a batch of 2 tokens takes {m.batch_ns(2) / m.plain_ns:.2f}× the time of one."
         fix = "N-gram drafting stays on. More cores, a GPU, or a target with more bits (BF16, Q8_0) helps."
         yield _cause("draft off", text, fix)
 

@@ -176,7 +176,7 @@ def _status(response: httpx2.Response, repo: str, *, is_missing: bool) -> HubErr
     if status == 403:
         return HubError(f"Access to {repo} is denied.", f"A proxy may block it.{check_named()} {LOG_IN}")
     if status == 404:
-        return HubError(f"{repo} does not have the requested file.", f"Check the spelling.{check_named()}")
+        return HubError(f"{repo} does not have the requested file or folder.", f"Check the spelling.{check_named()}")
     if status == 429:
         return WaitError("Rate limit reached.", _RETRY_LATER_FIX, after_s)
     if status == 408 or (status >= 500 and status != 511):

@@ -92,7 +92,7 @@ def backlog_of(n_prompt: int, *, gain: float, n_undrafted: int = 0) -> Backlog:
     prompt = [5] * n_prompt
     statistics.gain, statistics.n_undrafted, statistics.last_prompt = gain, n_undrafted, prompt
     statistics.costs.profile.draft_prompt_ns = 0.1 * statistics.costs.target_ns(1, n_prompt)
-    backlog = Backlog(statistics, RecordedDraft(traces()[0], curve.draft, lambda cost: None, 1.0), lambda: 0)
+    backlog = Backlog(statistics, RecordedDraft(traces()[0], curve.draft_ns, lambda cost: None, 1.0), lambda: 0)
     backlog.begin(AnswerStart([*prompt, 6], 256))
     return backlog
 

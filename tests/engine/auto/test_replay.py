@@ -11,6 +11,7 @@ from random import Random
 
 import pytest
 
+from app.engine.auto.cost_profile import MAX_BATCH, CostProfile, expand
 from app.engine.auto.guard import Ledger
 from app.engine.auto.measure_costs import FirstCosts
 from app.engine.auto.pair_statistics import PairStatistics
@@ -22,14 +23,14 @@ from app.engine.sources import Source
 from app.engine.stats import GenerationStats
 from app.engine.types import DraftParams
 from tests.bench.policies import automatic, measured
-from tests.recordings import Curve, Trace, baseline_cost, curves, lowest_cost, other_traces, texts, traces
+from tests.recordings import Trace, baseline_cost, curves, lowest_cost, other_traces, texts, traces
 from tests.replay import RecordedDraft, best_fixed, fixed, replay
 
 GAINING_CURVES = ["ada", "m1_ultra", "deepseek_v3", "cpu_q4_0", "cpu_bf16"]
 HOPELESS_CURVES = ["hopeless", "nearly_hopeless"]
 
 TINY = Trace("tiny", "code", (1, 2, 3), (4, 5, 6, 7, 8), (4, 0, 2, 1), ((0.9,) * 4,) * 4)
-LINE = Curve("line", {1: 10.0, 65: 74.0}, draft=1.0)
+LINE = CostProfile({1: 10.0, 65: 74.0}, draft_ns=1.0)
 
 
 @cache
@@ -55,14 +56,19 @@ class TestReplay:
             pytest.param(LINE, 2, [(2, 2), (0, 0)], 24.0, 3 * 1.0 + 13.0, id="two drafted tokens"),
             # The last accepted token is evaluated with the next draft.
             pytest.param(
-                replace(LINE, reading=0.5), 2, [(2, 2), (0, 0)], 24.0 + 3 * 0.5, 3 * 1.0 + 13.0, id="three tokens read"
+                replace(LINE, draft_prompt_ns=0.5),
+                2,
+                [(2, 2), (0, 0)],
+                24.0 + 3 * 0.5,
+                3 * 1.0 + 13.0,
+                id="three tokens read",
             ),
             # One accepted token in a batch of two, twice: no draft is longer than the target can roll back.
             pytest.param(replace(LINE, max_batch=2), 4, [(1, 1)] * 2, 24.0, 2 * (1.0 + 11.0), id="two at most"),
         ],
     )
     def test_fixed_drafting_is_replayed(
-        self, curve: Curve, n_max: int, steps: list[tuple[int, int]], cost: float, lowest: float
+        self, curve: CostProfile, n_max: int, steps: list[tuple[int, int]], cost: float, lowest: float
     ) -> None:
         played = replay(TINY, curve, fixed(DraftParams(n_max, 0, 0.0)))
 
@@ -130,7 +136,7 @@ def test_n_grams_win_where_the_draft_model_cannot_and_no_text_loses(order: int) 
 @pytest.mark.parametrize("name", [*GAINING_CURVES, *HOPELESS_CURVES, "cpu_q4_0_reading"])
 def test_no_answer_loses_more_than_the_ledger_allows(name: str) -> None:
     curve = curves()[name]
-    single = curve.costs()[1]
+    single = curve.batch_ns[1]
     make = automatic(measured(curve))
     for trace in traces():
         played = replay(trace, curve, make)
@@ -193,9 +199,9 @@ class TestExpensiveReading:
 
     SHARE = 0.1
 
-    def machine(self) -> Curve:
+    def machine(self) -> CostProfile:
         curve = curves()["cpu_q4_0"]
-        return replace(curve, reading=self.SHARE * curve.costs()[1])
+        return replace(curve, draft_prompt_ns=self.SHARE * curve.batch_ns[1])
 
     def test_first_answers_lose_little_and_win_together(self) -> None:
         curve = self.machine()
@@ -208,7 +214,9 @@ class TestExpensiveReading:
     def test_easy_texts_are_read_also_if_single_tokens_are_fast(self) -> None:
         # Measured on two cores at a high clock speed, with a 16-bit target.
         shares = {1: 1.0, 2: 1.75, 4: 2.17, 8: 2.84, 16: 3.64, 32: 6.69}
-        curve = Curve("steep", {n: share * 79e6 for n, share in shares.items()}, draft=0.15 * 79e6, reading=3.6e6)
+        curve = CostProfile(
+            {n: share * 79e6 for n, share in shares.items()}, draft_ns=0.15 * 79e6, draft_prompt_ns=3.6e6
+        )
         cost = sum(replay(trace, curve, automatic(measured(curve))).cost for trace in traces())
 
         assert sum(baseline_cost(trace, curve) for trace in traces()) / cost >= 1.25
@@ -234,7 +242,9 @@ class TestExpensiveReading:
 class TestDocuments:
     """Several short answers about a long document; none alone justifies reading it."""
 
-    CURVE = Curve("gpu", {1: 100.0, 2: 103.0, 4: 109.0, 8: 121.0, 16: 180.0, 32: 200.0}, draft=10.0, reading=2.0)
+    CURVE = CostProfile(
+        {1: 100.0, 2: 103.0, 4: 109.0, 8: 121.0, 16: 180.0, 32: 200.0}, draft_ns=10.0, draft_prompt_ns=2.0
+    )
     DOCUMENT = tuple(range(10_000, 13_000))
 
     def answers(self, statistics: PairStatistics, documents: Sequence[tuple[int, ...]]) -> list[int]:
@@ -263,7 +273,7 @@ class TestDocuments:
 
 
 def test_a_long_copy_does_not_change_the_drafts_of_later_text() -> None:
-    curve = Curve("gpu", {1: 10.0, 2: 10.3, 4: 10.9, 8: 12.1, 9: 17.0, 16: 18.0, 32: 20.0, 64: 28.0}, draft=1.0)
+    curve = CostProfile({1: 10.0, 2: 10.3, 4: 10.9, 8: 12.1, 9: 17.0, 16: 18.0, 32: 20.0, 64: 28.0}, draft_ns=1.0)
     code = next(trace for trace in traces() if trace.kind == "code")
     page = tuple(range(50_000, 50_400))
     depth = len(code.confidences[0])
@@ -284,7 +294,7 @@ def test_a_long_copy_does_not_change_the_drafts_of_later_text() -> None:
 class TestStalls:
     """A short stall of the machine does not count against drafts."""
 
-    CURVE = Curve("steep enough", {1: 100.0, 2: 140.0, 4: 170.0, 8: 220.0, 16: 320.0, 32: 560.0}, draft=13.0)
+    CURVE = CostProfile({1: 100.0, 2: 140.0, 4: 170.0, 8: 220.0, 16: 320.0, 32: 560.0}, draft_ns=13.0)
 
     def cost(self, trace: Trace, stalled: range) -> float:
         """Return the cost of an answer if some of its batches seem to take twenty times as long."""
@@ -342,9 +352,9 @@ def test_wrong_n_grams_cost_a_short_answer_at_most_two_percent() -> None:
 class TestFirstAnswers:
     """The first answer of an unmeasured pair, 96 tokens long, with costs learned during it."""
 
-    def ratio(self, trace: Trace, curve: Curve, draft_share: float) -> float:
+    def ratio(self, trace: Trace, curve: CostProfile, draft_share: float) -> float:
         """Return the cost with no draft over that of a first answer, without the end of its prompt."""
-        costs, first = curve.costs(), FirstCosts(curve.max_batch, draft_share)
+        costs, first = expand(curve.batch_ns, MAX_BATCH), FirstCosts(curve.max_batch, draft_share)
         for size in first.probes:
             first.observe_probe(size, round(costs[size]))
         n = 1
@@ -365,7 +375,7 @@ class TestFirstAnswers:
     @pytest.mark.parametrize("name", ["cpu_q4_0", "cpu_q4_0_reading"])
     def test_drafts_that_seldom_win_lose_at_most_three_percent(self, name: str) -> None:
         curve = curves()[name]
-        curve = replace(curve, reading=0.1 * curve.costs()[1])
+        curve = replace(curve, draft_prompt_ns=0.1 * curve.batch_ns[1])
         ratios = {id(trace): self.ratio(trace, curve, 0.36) for trace in (*traces(), *other_traces())}
         assert min(ratios.values()) >= 0.97
         assert max(ratios.values()) >= 1.5

@@ -48,7 +48,7 @@ from tests.models.hub.pairs_setting import WAIT_S, Setting
     [
         (status(401, {"X-Error-Message": "User Access Token is expired"}), NoRepositoryError, "or it is private"),
         (status(403), HubError, "is denied. A proxy may block it. Also check HF_ENDPOINT"),
-        (status(404), HubError, "does not have the requested file. Check the spelling"),
+        (status(404), HubError, "does not have the requested file or folder. Check the spelling"),
         (status(451), HubError, "refused with status 451"),
         (status(511), HubError, "A network login page may have answered"),
         (rate_limited(7), WaitError, "Rate limit reached."),
