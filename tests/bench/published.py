@@ -138,7 +138,7 @@ def main() -> None:
     for table in TABLES:
         print(
             f"\n{table.name}: batches "
-            + ", ".join(f"{n}: {ns / 1e6:.2f} ms" for n, ns in machine(table).batches.items())
+            + ", ".join(f"{n}: {ns / 1e6:.2f} ms" for n, ns in machine(table).batch_ns.items())
         )
         for kind, row in results(table).items():
             best = best_length(row)
