@@ -3,20 +3,18 @@
 import pytest
 
 from app.cli.report import summary
-from app.conversations.message import Message, Role
 from app.engine.auto.cost_profile import CostProfile
 from app.engine.auto.curve import CostModel
 from app.engine.fixed import NEVER_MEASURED, FixedDrafting
 from app.engine.interfaces import AnswerStart, Clock, StepResult
 from app.engine.ngram import NgramIndex
 from app.engine.sources import Source
-from app.engine.types import Draft, DraftParams, SamplingParams
+from app.engine.types import Draft, DraftParams
 from app.worker.events import Finished
-from app.worker.request import AnswerRequest
-from app.worker.responder import answer
 from tests.engine.generating import ConstantDraft
 from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair
+from tests.worker.harness import answered, question
 
 FIXED = DraftParams(n_max=3, n_min=0, p_min=0.0)
 DRAFTED = Draft.of(Source.MODEL, (1, 2, 3), (0.9, 0.9, 0.9))
@@ -60,11 +58,7 @@ def test_n_max_0_has_no_status() -> None:
 
 
 def ended(pair: FakePair) -> Finished:
-    clock = iter(range(0, 10**9, 1000))
-    request = AnswerRequest((Message(Role.USER, "hello"),), SamplingParams(temperature=0), FIXED, max_tokens=60)
-    *_, last = answer(pair, 1, request, clock=lambda: next(clock))
-    assert isinstance(last, Finished)
-    return last
+    return answered(pair, question("hello", 60, FIXED))[1]
 
 
 def test_a_measured_pair_reports_the_speedup_of_fixed_drafts_and_learns_nothing() -> None:

@@ -4,17 +4,21 @@ import queue
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import count
 
 import psutil
 
 from app.conversations.message import Message, Role
 from app.core.program import python_command
 from app.engine.events import PromptProgress, Step
+from app.engine.interfaces import UNCONTROLLED, Clock, Controls
 from app.engine.types import Drafting, SamplingParams
 from app.worker.engine_worker import EngineWorker, Progress
 from app.worker.events import Event, Failed, Finished, Loaded
 from app.worker.isolated_engine import IsolatedEngine
 from app.worker.request import AnswerRequest, LoadedPair
+from app.worker.responder import answer
+from tests.pairs import FakePair
 from tests.worker.fake_process import MODULE
 
 _TIMEOUT_S = 120
@@ -29,6 +33,19 @@ def question(
 
 
 ENDLESS = question(max_tokens=None)
+
+
+def ticking() -> Clock:
+    """Return a clock each reading of which takes a microsecond."""
+    return count(0, 1000).__next__
+
+
+def answered(
+    pair: FakePair, request: AnswerRequest, controls: Controls = UNCONTROLLED, clock: Clock | None = None
+) -> tuple[list[Event], Finished]:
+    """Answer a request without a worker; return its events and the last of them."""
+    seen = list(answer(pair, 1, request, controls, clock or ticking()))
+    return seen, finished(seen[-1])
 
 
 def failed(event: Event) -> Failed:

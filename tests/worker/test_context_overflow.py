@@ -9,11 +9,10 @@ from app.conversations.message import Message, Prefill, Role
 from app.core.errors import ContextOverflowError
 from app.engine.text.reasoning import RenderedPrompt
 from app.engine.types import FinishReason
-from app.worker.events import Event, Finished
 from app.worker.request import AnswerRequest
-from app.worker.responder import answer
 from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair, LetterPrompts
+from tests.worker.harness import answered
 
 
 def said(*texts: str, system: str = "") -> tuple[Message, ...]:
@@ -21,10 +20,6 @@ def said(*texts: str, system: str = "") -> tuple[Message, ...]:
     roles = [Role.USER if (len(texts) - at) % 2 else Role.ASSISTANT for at in range(len(texts))]
     turns = [Message(role, text) for role, text in zip(roles, texts, strict=True)]
     return (*([Message(Role.SYSTEM, system)] if system else []), *turns)
-
-
-def events(pair: FakePair, request: AnswerRequest) -> list[Event]:
-    return list(answer(pair, 1, request))
 
 
 @pytest.mark.parametrize(
@@ -56,7 +51,7 @@ def events(pair: FakePair, request: AnswerRequest) -> list[Event]:
 def test_a_context_overflow_names_its_cause(request_: AnswerRequest, message: str, whose: str) -> None:
     model = FakeModel(mixing(1), n_ctx=16)
     with pytest.raises(ContextOverflowError) as failed:
-        events(FakePair(model), request_)
+        answered(FakePair(model), request_)
     error = failed.value
     assert (error.message, error.whose, f" {error.n_tokens} tokens" in message) == (message, whose, True)
     assert error.hint.endswith(", or set a longer context (⟨model.ctx=2048⟩).")
@@ -90,7 +85,7 @@ def test_a_longer_context_is_offered_only_where_it_is_available(n_ctx_train: int
     pair = FakePair(FakeModel(mixing(1), n_ctx=256))
     pair.info = replace(pair.info, target=replace(pair.info.target, n_ctx_train=n_ctx_train), n_ctx_room=n_ctx_room)
     with pytest.raises(ContextOverflowError) as failed:
-        events(pair, AnswerRequest(said("a" * 600)))
+        answered(pair, AnswerRequest(said("a" * 600)))
     assert failed.value.hint == longer
 
 
@@ -100,14 +95,12 @@ def test_an_answer_that_fills_the_context_shows_whether_a_longer_one_is_availabl
 ) -> None:
     pair = FakePair(FakeModel(mixing(1), n_ctx=256))
     pair.info = replace(pair.info, target=replace(pair.info.target, n_ctx_train=n_ctx_train))
-    *_, finished = events(pair, AnswerRequest(said("a" * 256)))
-    assert isinstance(finished, Finished)
+    _, finished = answered(pair, AnswerRequest(said("a" * 256)))
     assert (finished.reason, finished.at_limit) == (FinishReason.CONTEXT, at_limit)
 
 
 def test_a_prompt_that_fits_exactly_is_answered() -> None:
-    *_, finished = events(FakePair(FakeModel(mixing(1), n_ctx=16)), AnswerRequest(said("a" * 9, "b" * 5, "cc")))
-    assert isinstance(finished, Finished)
+    _, finished = answered(FakePair(FakeModel(mixing(1), n_ctx=16)), AnswerRequest(said("a" * 9, "b" * 5, "cc")))
     assert (finished.reason, finished.stats.predicted_n) == (FinishReason.CONTEXT, 1)
 
 
@@ -120,10 +113,10 @@ def test_messages_leave_room_for_an_answer_up_to_a_quarter_of_the_context(
     pair = FakePair(FakeModel(mixing(1), n_ctx=64))
     request = AnswerRequest(said("a" * 20, "b" * 20, "c" * (n_prompt - 40)), n_room=n_room, max_tokens=1)
     if fits:
-        assert isinstance(events(pair, request)[-1], Finished)
+        answered(pair, request)
         return
     with pytest.raises(ContextOverflowError) as caught:
-        events(pair, request)
+        answered(pair, request)
     assert caught.value.whose == "conversation"
 
 
@@ -165,5 +158,5 @@ def test_tools_and_results_that_do_not_fit(
     pair = FakePair(FakeModel(mixing(1), n_ctx=16))
     pair.prompts = ToolPrompts()
     with pytest.raises(ContextOverflowError) as failed:
-        events(pair, AnswerRequest(messages, tools=tools))
+        answered(pair, AnswerRequest(messages, tools=tools))
     assert (failed.value.message, failed.value.whose) == (message, whose)

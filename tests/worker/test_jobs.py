@@ -14,11 +14,10 @@ from app.engine.types import FinishReason
 from app.worker.events import Finished, JobEnded
 from app.worker.jobs import TitleJob
 from app.worker.request import AnswerRequest, LoadedPair, readable_by
-from app.worker.responder import answer
 from tests.core.test_pictures import png
 from tests.fakes import FakeModel, mixing, script
 from tests.pairs import FakePair
-from tests.worker.harness import question
+from tests.worker.harness import answered, question
 
 
 @pytest.mark.parametrize(("cancelled", "title"), [(False, "cab"), (True, "")])
@@ -74,9 +73,7 @@ def ended(max_predict_ms: int | None) -> Finished:
     pair.model.piece = lambda token: b"\n" if token == LINE_END else bytes([96 + token]) if token else b""  # type: ignore[method-assign]
     clock = count(step=1_000_000)
     request = replace(question(max_tokens=None), max_predict_ms=max_predict_ms)
-    *_, last = answer(pair, 1, request, clock=lambda: next(clock))
-    assert isinstance(last, Finished)
-    return last
+    return answered(pair, request, clock=lambda: next(clock))[1]
 
 
 def test_a_line_that_ends_late_is_the_last_one() -> None:

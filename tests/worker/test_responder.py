@@ -19,10 +19,9 @@ from app.worker.engine_worker import Progress
 from app.worker.events import Event, Failed, Finished, JobEnded, JobProgressed, Loaded, Notice
 from app.worker.jobs import Job
 from app.worker.request import AnswerRequest, LoadedPair
-from app.worker.responder import answer
 from tests.fakes import FakeModel, Rule, always, mixing, script
 from tests.pairs import FakePair
-from tests.worker.harness import WorkerHarness
+from tests.worker.harness import WorkerHarness, answered
 
 ACTIONS = ("load", "load that fails", "load that breaks", "answer", "endless", "job", "go", "go", "cancel", "fail")
 ASKED = Message(Role.USER, "abc")
@@ -179,20 +178,16 @@ class Ticking:
         return Ticking.now
 
 
-def answered(drafting: Drafting, rule: Rule, draft: Failing, n_tokens: int) -> tuple[list[Step], Finished]:
+def without_draft_model(drafting: Drafting, rule: Rule, draft: Failing, n_tokens: int) -> tuple[list[Step], Finished]:
     pair = FakePair(FakeModel(rule), draft)
     list(pair.measure_costs(lambda: False))
     request = AnswerRequest((Message(Role.USER, PROMPT),), SamplingParams(temperature=0), drafting, n_tokens)
-    seen = list(answer(pair, 1, request, clock=Ticking()))
+    seen, last = answered(pair, request, clock=Ticking())
     assert [e.text for e in seen if isinstance(e, Notice)] == [
         "The draft model failed, the answer goes on without it: The fake failed."
     ]
-    last = seen[-1]
-    assert isinstance(last, Finished)
     assert last.lost == "The fake failed."
-    plain = list(answer(FakePair(FakeModel(rule)), 1, replace(request, drafting=None)))[-1]
-    assert isinstance(plain, Finished)
-    assert last.text == plain.text
+    assert last.text == answered(FakePair(FakeModel(rule)), replace(request, drafting=None))[1].text
     return [e for e in seen if isinstance(e, Step)], last
 
 
@@ -202,7 +197,7 @@ def test_ngram_drafting_continues_without_the_draft_model(fails_from: int) -> No
     draft = Failing(mixing(2))
     draft.fails_from = fails_from
 
-    steps, last = answered(AutoDraft(), rule, draft, 120)
+    steps, last = without_draft_model(AutoDraft(), rule, draft, 120)
 
     assert last.stats.draft_n - last.stats.draft_n_model > 60
     assert last.stats.predicted_n / last.stats.verify_steps > 4
@@ -212,7 +207,7 @@ def test_ngram_drafting_continues_without_the_draft_model(fails_from: int) -> No
 
 @pytest.mark.parametrize("drafting", [FIXED, AutoDraft(lookup=False)])
 def test_tokens_after_a_draft_failure_count_in_the_speedup(drafting: Drafting) -> None:
-    steps, last = answered(drafting, mixing(1), Failing(mixing(1)), 400)
+    steps, last = without_draft_model(drafting, mixing(1), Failing(mixing(1)), 400)
 
     drafted = [step.stats for step in steps if step.drafting is not None and step.drafting.source == "model"]
     before = [stats.speedup.ratio for stats in drafted if stats.speedup is not None][-1]
@@ -231,44 +226,30 @@ def loop() -> FakePair:
     return FakePair(FakeModel(always(5)), FakeModel(always(5)))
 
 
-def events(pair: FakePair, request: AnswerRequest) -> list[Event]:
-    return list(answer(pair, 1, request))
-
-
-def finished(request: AnswerRequest) -> Finished:
-    *_, last = events(loop(), request)
-    assert isinstance(last, Finished)
-    return last
-
-
 @pytest.mark.parametrize("drafting", [None, AutoDraft()])
 def test_a_loop_ends_at_the_same_token_with_and_without_drafts(drafting: Drafting) -> None:
-    last = finished(replace(REQUEST, drafting=drafting))
+    _, last = answered(loop(), replace(REQUEST, drafting=drafting))
     assert (last.reason, last.repeats) == (FinishReason.REPETITION, LEAST_SHORT_TOKENS)
     assert last.text == "e" * LEAST_SHORT_TOKENS
 
 
 @pytest.mark.parametrize("guidance", [Guidance(schema={"type": "array"}), Guidance(grammar="root ::= [e]+")])
 def test_a_grammar_may_ask_for_repetition(guidance: Guidance) -> None:
-    assert finished(replace(REQUEST, guidance=guidance)).reason is FinishReason.LENGTH
+    assert answered(loop(), replace(REQUEST, guidance=guidance))[1].reason is FinishReason.LENGTH
 
 
 def test_a_loop_claims_no_speedup() -> None:
-    pair = loop()
-    told = events(pair, replace(REQUEST, drafting=AutoDraft()))
-    running = [event.stats.speedup for event in told if isinstance(event, Step)]
-    last = told[-1]
-    assert isinstance(last, Finished)
-    assert any(running)
+    seen, last = answered(loop(), replace(REQUEST, drafting=AutoDraft()))
+    assert any(event.stats.speedup for event in seen if isinstance(event, Step))
     assert last.stats.speedup is None
 
 
 def test_a_loop_teaches_the_pair_no_gain_and_keeps_its_costs() -> None:
     pair = loop()
     list(pair.measure_costs(lambda: False))
-    events(pair, replace(REQUEST, drafting=AutoDraft()))
+    answered(pair, replace(REQUEST, drafting=AutoDraft()))
     assert pair.memory is not None
     assert pair.memory.gain is None
     assert pair.remembered == 1
-    events(pair, replace(REQUEST, drafting=AutoDraft(), stop_on_repeat=False))
+    answered(pair, replace(REQUEST, drafting=AutoDraft(), stop_on_repeat=False))
     assert pair.memory.gain is not None

@@ -15,6 +15,7 @@ from app.worker.request import AnswerRequest
 from app.worker.responder import answer
 from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair
+from tests.worker.harness import answered, finished, ticking
 
 FIXED = DraftParams(n_max=3, n_min=0, p_min=0.0)
 PROMPT = "hello"
@@ -28,22 +29,8 @@ def pair() -> FakePair:
     return FakePair(FakeModel(mixing(5)), FakeModel(mixing(5)))
 
 
-def ticking() -> Callable[[], int]:
-    clock = iter(range(0, 10**9, 1000))
-    return lambda: next(clock)
-
-
-def events(riders: FakePair, drafting: Drafting, drafts: Callable[[], bool]) -> list[Event]:
-    return list(answer(riders, 1, request(drafting), Controls(drafts=drafts), ticking()))
-
-
 def steps(seen: list[Event]) -> list[Step]:
     return [event for event in seen if isinstance(event, Step)]
-
-
-def finished(seen: list[Event]) -> Finished:
-    assert isinstance(seen[-1], Finished)
-    return seen[-1]
 
 
 def drafted(seen: list[Event]) -> list[int]:
@@ -51,16 +38,27 @@ def drafted(seen: list[Event]) -> list[int]:
     return [step.stats.draft_n for step in steps(seen)]
 
 
-PLAIN = finished(events(pair(), None, lambda: True)).text
+def switched(drafting: Drafting, drafts: Callable[[int], bool]) -> tuple[FakePair, list[Event], Finished]:
+    """Answer on a measured pair, and turn drafting on or off by the number of steps so far."""
+    riders, seen = pair(), list[Event]()
+    # An unmeasured pair would learn its costs first.
+    list(riders.measure_costs(lambda: False))
+    controls = Controls(drafts=lambda: drafts(len(steps(seen))))
+    for event in answer(riders, 1, request(drafting), controls, ticking()):
+        seen.append(event)
+    return riders, seen, finished(seen[-1])
+
+
+PLAIN = answered(pair(), request(None))[1].text
 
 
 @pytest.mark.parametrize("drafting", [FIXED, AutoDraft()])
 def test_off_from_the_beginning_drafts_nothing(drafting: Drafting) -> None:
     riders = pair()
-    seen = events(riders, drafting, lambda: False)
+    seen, last = answered(riders, request(drafting), Controls(drafts=lambda: False))
 
-    assert finished(seen).text == PLAIN
-    assert (finished(seen).stats.mode, finished(seen).stats.draft_n, finished(seen).drafting) == ("off", 0, None)
+    assert last.text == PLAIN
+    assert (last.stats.mode, last.stats.draft_n, last.drafting) == ("off", 0, None)
     assert not any(isinstance(event, Measuring) for event in seen)
     assert not any(isinstance(event, PromptProgress) and event.drafting for event in seen)
     assert riders.remembered == 0
@@ -68,44 +66,33 @@ def test_off_from_the_beginning_drafts_nothing(drafting: Drafting) -> None:
 
 @pytest.mark.parametrize("drafting", [FIXED, AutoDraft()])
 def test_off_in_the_middle_drafts_nothing_more(drafting: Drafting) -> None:
-    riders = pair()
-    list(riders.measure_costs(lambda: False))
-    seen: list[Event] = []
-    for event in answer(riders, 1, request(drafting), Controls(drafts=lambda: len(steps(seen)) < 3), ticking()):
-        seen.append(event)
+    _, seen, last = switched(drafting, lambda n: n < 3)
 
-    assert finished(seen).text == PLAIN
+    assert last.text == PLAIN
     counts = drafted(seen)
     assert counts[2] > 0
     assert set(counts[2:]) == {counts[2]}
     after = [step.drafting for step in steps(seen)[3:]]
     assert {(status.source, status.reason) for status in after if status} == {("off", "you switched it off")}
     # The speed of the answer is still reported and includes the later steps.
-    told, last = after[-1], finished(seen).drafting
-    assert told is not None
-    assert last == told
-    gain = finished(seen).stats.speedup
+    assert last.drafting == after[-1]
+    gain = last.stats.speedup
     assert gain is not None
     assert gain.measured
     assert 0.5 < gain.ratio < 2.0
-    assert finished(seen).stats.mode == ("auto" if isinstance(drafting, AutoDraft) else "fixed")
+    assert last.stats.mode == ("auto" if isinstance(drafting, AutoDraft) else "fixed")
 
 
 @pytest.mark.parametrize("drafting", [FIXED, AutoDraft()])
 def test_on_in_the_middle_reads_the_text_so_far_and_drafts(drafting: Drafting) -> None:
-    riders = pair()
-    # An unmeasured pair would be measured before an answer, not during it.
-    list(riders.measure_costs(lambda: False))
-    seen: list[Event] = []
-    for event in answer(riders, 1, request(drafting), Controls(drafts=lambda: len(steps(seen)) >= 4), ticking()):
-        seen.append(event)
+    riders, seen, last = switched(drafting, lambda n: n >= 4)
 
-    assert finished(seen).text == PLAIN
+    assert last.text == PLAIN
     assert drafted(seen)[3] == 0
     assert drafted(seen)[-1] > 0
     read = [event.total for event in seen if isinstance(event, PromptProgress) and event.drafting]
     assert set(read) == {len(PROMPT) + 4}
-    assert finished(seen).stats.mode != "off"
+    assert last.stats.mode != "off"
     assert riders.remembered == isinstance(drafting, AutoDraft)
 
 
@@ -122,11 +109,9 @@ def test_the_speedup_includes_the_prefill_of_the_draft(drafting: Drafting) -> No
 
     riders.drafter.begin = slowly  # type: ignore[method-assign]
     long = replace(request(drafting), max_tokens=60)
-    seen = list(answer(riders, 1, long, clock=lambda: now() + spent[0]))
-    status, stats = finished(seen).drafting, finished(seen).stats
+    stats = answered(riders, long, clock=lambda: now() + spent[0])[1].stats
 
     assert stats.draft_prompt_ns > 10_000_000
-    assert status is not None
     assert stats.speedup is not None
     assert stats.speedup.ratio < 0.5
     assert stats.tokens_per_second is not None
@@ -149,7 +134,7 @@ def indexing(riders: FakePair, prompt: str, n_tokens: int) -> Finished:
     index, ticks = riders.ngrams, ticking()
     assert isinstance(index, Slow)
     asked = replace(request(AutoDraft(model=False)), messages=(Message(Role.USER, prompt),), max_tokens=n_tokens)
-    return finished(list(answer(riders, 1, asked, clock=lambda: ticks() + index.spent)))
+    return answered(riders, asked, clock=lambda: ticks() + index.spent)[1]
 
 
 def test_indexing_the_conversation_takes_answer_time_but_no_step_time() -> None:
@@ -172,7 +157,7 @@ def test_earlier_answers_give_drafts_and_change_no_text() -> None:
     asked = replace(request(AutoDraft()), max_tokens=100)
 
     def given(*beside: str) -> Finished:
-        return finished(list(answer(riders, 1, replace(asked, beside=beside), clock=ticking())))
+        return answered(riders, replace(asked, beside=beside))[1]
 
     first = given()
     again, without = given("not this", first.text), given()
