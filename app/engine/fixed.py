@@ -51,10 +51,6 @@ class FixedDrafting(Strategy):
         self._speed = AnswerSpeed()
         self._slowdowns: deque[float] = deque(maxlen=_RECENT_STEPS)
 
-    @property
-    def native_ns(self) -> int:
-        return self._source.native_ns
-
     def begin(self, start: AnswerStart, cancelled: Cancelled) -> Iterator[int]:
         self._speed.add_undrafted(start.undrafted_ns)
         if self.params.n_max > 0:

@@ -97,8 +97,11 @@ class Generator:
     """Generates one answer. Iterate over `run`, then read `finish` and `stats`.
 
     Both caches stay consistent, even if the iteration is abandoned: the next answer reuses their tokens. If the
-    strategy's draft model fails, the answer continues without it. `work_clock` leaves out the time of other programs,
-    for learning costs; by default, it is `clock`.
+    strategy's draft model fails, the answer continues without it.
+
+    Args:
+        work_clock: Leaves out the time of other programs, for learning costs; by default, `clock`.
+        drafter: What strategies may draft with, if its native time counts.
     """
 
     def __init__(
@@ -108,6 +111,7 @@ class Generator:
         sampler: Sampler,
         clock: Clock = time.perf_counter_ns,
         work_clock: Clock | None = None,
+        drafter: NativeTimed | None = None,
     ) -> None:
         self._target = target
         self.strategy: Strategy = NoDrafting()
@@ -116,16 +120,13 @@ class Generator:
         self._sampler = sampler
         self.clock = clock
         self.work_clock = work_clock or clock
-        self._native_strategy: NativeTimed = strategy
-        self._earlier_native_ns = 0
-        """Native time of the strategy before this answer used it."""
+        self._drafter = drafter
         self.stats = GenerationStats()
         self.finish: FinishReason | None = None
 
     def use(self, strategy: Strategy) -> None:
         """Begin another strategy at the next step that may draft."""
-        self._earlier_native_ns += strategy.native_ns - self._native_strategy.native_ns
-        self._pending_strategy = self._native_strategy = strategy
+        self._pending_strategy = strategy
 
     def run(self, request: Request) -> Iterator[GenerationEvent]:
         """Generate until something ends the answer.
@@ -307,8 +308,8 @@ class Generator:
         return DraftLost(error.message)
 
     def _native_ns(self) -> int:
-        strategy_ns = self._native_strategy.native_ns - self._earlier_native_ns
-        return self._target.native_ns + self._sampler.native_ns + strategy_ns
+        drafter_ns = self._drafter.native_ns if self._drafter is not None else 0
+        return self._target.native_ns + self._sampler.native_ns + drafter_ns
 
 
 def _prompt_progress(number: int, sequence: Sequence[int], done: int) -> PromptProgress:

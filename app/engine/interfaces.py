@@ -272,11 +272,6 @@ class StepResult:
 class Strategy:
     """Proposes drafts and learns from the steps of an answer. These defaults draft nothing."""
 
-    @property
-    def native_ns(self) -> int:
-        """Return the nanoseconds spent inside native calls so far."""
-        return 0
-
     def begin(self, start: AnswerStart, cancelled: Cancelled) -> Iterator[int]:
         """Prepare for an answer; yield the tokens that the draft model has read after each chunk."""
         return iter(())

@@ -69,29 +69,6 @@ EngineFactory = Callable[[Callable[[Event], None]], Engine]
 """Creates an engine that reports to the given callback, on any thread."""
 
 
-def conversation_request(
-    settings: Resolved, before: Sequence[Message], *asked: Message, summary: str = ""
-) -> AnswerRequest:
-    """Return the request for an answer to a prompt below other messages.
-
-    Args:
-        before: The messages that the model reads first.
-        asked: The prompt, with the calls of tools and the results that follow it.
-        summary: Summary of the messages before those, which joins the system prompt.
-    """
-    # An imported conversation may begin with a system message; templates take one, in front.
-    has_own = bool(before) and before[0].role is Role.SYSTEM
-    is_chosen = settings.origin("answer.system") in (Origin.FLAG, Origin.CONVERSATION) and settings["answer.system"]
-    turns = (message for message in before if message.role is not Role.SYSTEM)
-    own = before[:1] if has_own and not is_chosen else ()
-    request = AnswerRequest.of(settings, (*own, *turns, *asked))
-    if not summary:
-        return request
-    system = [message.content for message in request.messages if message.role is Role.SYSTEM]
-    text = "\n\n".join([*system, f"{_SUMMARY_TITLE}\n{summary}"])
-    return replace(request, messages=(as_message(Role.SYSTEM, text), *request.messages[len(system) :]))
-
-
 def _shortened(request: AnswerRequest, max_tokens: int) -> AnswerRequest:
     return replace(request, max_tokens=max_tokens, stops=(), thinking=Thinking(enabled=False))
 
@@ -144,12 +121,21 @@ class Answering:
         """Return the request for an answer to a text in a conversation.
 
         Args:
-            read: The summary and the messages that the model reads before the text.
+            read: The messages that the model reads before the text, and the summary of those before, which joins the
+                system prompt.
             after: Tool calls and results that follow it.
         """
-        summary, before = read
-        asked = as_message(Role.USER, text), *after
-        request = conversation_request(self._settings_of(conversation), as_messages(before), *asked, summary=summary)
+        summary, nodes = read
+        settings, before = self._settings_of(conversation), as_messages(nodes)
+        # An imported conversation may begin with a system message; templates take one, in front.
+        is_chosen = settings.origin("answer.system") in (Origin.FLAG, Origin.CONVERSATION) and settings["answer.system"]
+        own = before[:1] if before and before[0].role is Role.SYSTEM and not is_chosen else ()
+        turns = (message for message in before if message.role is not Role.SYSTEM)
+        request = AnswerRequest.of(settings, (*own, *turns, as_message(Role.USER, text), *after))
+        if summary:
+            system = [message.content for message in request.messages if message.role is Role.SYSTEM]
+            joined = "\n\n".join([*system, f"{_SUMMARY_TITLE}\n{summary}"])
+            request = replace(request, messages=(as_message(Role.SYSTEM, joined), *request.messages[len(system) :]))
         request = replace(request, conversation=self._library.state_name(conversation.number))
         digests = [picture.digest for message in request.messages for picture in message.pictures]
         return with_pictures(request, self._library.pictures(digests)) if digests else request

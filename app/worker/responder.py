@@ -74,7 +74,7 @@ def answer(
         if pair.drafter is not None:
             drafts = first is not None or not isinstance(strategy, NoDrafting)
             pair.drafter.prepare(prompt.tokens, drafts=drafts)
-        generator = Generator(pair.target, strategy, sampler, clock, work_clock)
+        generator = Generator(pair.target, strategy, sampler, clock, work_clock, pair.drafter)
         yield from _generate(pair, request_id, request, prompt, generator, sampler, controls, first)
     finally:
         sampler.close()

@@ -92,7 +92,7 @@ def own_answer(
     """Run a greedy answer from an empty cache."""
     pair.target.rollback(0)
     chain = pair.new_sampler(SamplingParams(temperature=0))
-    generator = Generator(pair.target, strategy, ForcedSampler(chain, strategy, plan.n_accepted))
+    generator = Generator(pair.target, strategy, ForcedSampler(chain, strategy, plan.n_accepted), drafter=pair.drafter)
     for _ in generator.run(Request(prompt, lambda token: False, n_tokens, lambda *_: None)):
         pass
     chain.close()

@@ -42,7 +42,7 @@ def own_step_us(pair: NativePair, temperature: float, seed: int, n_tokens: int, 
     pair.target.rollback(0)
     chain = pair.new_sampler(SamplingParams(temperature=temperature, seed=seed))
     strategy: Strategy = FixedDrafting(pair.drafter, DraftParams(N_DRAFTED, 0, 0.0)) if drafts else NoDrafting()
-    generator = Generator(pair.target, strategy, chain)
+    generator = Generator(pair.target, strategy, chain, drafter=pair.drafter)
     began = 0
     for event in generator.run(Request(PROMPT, lambda token: False, n_tokens, lambda *_: None)):
         if isinstance(event, Step) and not began:

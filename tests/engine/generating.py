@@ -42,7 +42,7 @@ class Bench:
         self.sampler = FakeSampler(self.target, self.seed)
         clock = iter(range(0, 10**9, 1000))
         strategy: Strategy = FixedDrafting(self.drafter, self.params) if self.drafter else NoDrafting()
-        return Generator(self.cache, strategy, self.sampler, lambda: next(clock))
+        return Generator(self.cache, strategy, self.sampler, lambda: next(clock), drafter=self.drafter)
 
     def run(
         self,

@@ -21,7 +21,7 @@ def events_of(
 ) -> tuple[list[object], Generator]:
     """Return the events of an answer of `n` tokens, and its generator."""
     chain = pair.new_sampler(sampling)
-    generator = Generator(pair.target, strategy, chain)
+    generator = Generator(pair.target, strategy, chain, drafter=pair.drafter)
     request = Request(prompt, lambda token: False, n_tokens, lambda *_: None)
     events: list[object] = list(generator.run(request))
     chain.close()

@@ -77,10 +77,6 @@ class AutomaticDrafting(Strategy):
         self._impossible: str | None = None
         self._reason: Reason | None = None
 
-    @property
-    def native_ns(self) -> int:
-        return self._first_drafter.native_ns if self._first_drafter is not None else 0
-
     def begin(self, start: AnswerStart, cancelled: Cancelled) -> Iterator[int]:
         """Index the text, and let the draft model read the prompt if that is likely to pay."""
         self._speed.add_undrafted(start.undrafted_ns)
