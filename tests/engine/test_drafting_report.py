@@ -1,7 +1,6 @@
 """Sources of drafts, and the texts about drafting in every view."""
 
 import json
-import pickle
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -167,11 +166,6 @@ def test_no_other_module_lists_the_kinds() -> None:
     naming = {name for name, text in texts.items() if re.search(r"[\"'](mtp|eagle3|dflash)[\"']", text)}
     # Files of measurements keep their names.
     assert naming == {"sources.py", "draft_kinds.py", "stored_measurements.py"}
-
-
-@pytest.mark.parametrize("source", list(Source))
-def test_a_source_can_be_sent_by_a_child_process(source: Source) -> None:
-    assert pickle.loads(pickle.dumps(source)) is source
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from itertools import count
 import numpy as np
 import pytest
 
-from app.conversations.message import Message, Role
 from app.core.errors import DecodeError
 from app.engine import generator as module
 from app.engine.cache import TokenCache
@@ -18,14 +17,9 @@ from app.engine.interfaces import Controls, Logits
 from app.engine.probability import most_probable, probability_of
 from app.engine.sources import Source
 from app.engine.types import DraftParams, FinishReason
-from app.worker.events import Finished
-from app.worker.request import AnswerRequest
 from tests.fakes import END, FakeModel, FakeSampler, Rule
-from tests.pairs import FakePair
-from tests.worker.harness import WorkerHarness
 
 PROMPT = (5, 6, 7)
-REQUEST = AnswerRequest((Message(Role.USER, "abc"),), drafting=DraftParams(4, 0, 0.0), max_tokens=15, with_details=True)
 
 
 def counting(sequence: Sequence[int]) -> dict[int, float]:
@@ -97,25 +91,6 @@ def test_an_answer_that_ends_within_its_draft_rejects_nothing() -> None:
     assert last.inspection is not None
     assert (last.n_accepted, len(last.tokens), len(last.draft)) == (2, 2, 4)
     assert last.inspection.declined is None
-
-
-@pytest.mark.parametrize("on", [True, False])
-def test_the_worker_inspects_steps_only_if_requested(*, on: bool) -> None:
-    here = WorkerHarness()
-    here.load(FakePair(FakeModel(counting), FakeModel(mistaken)))
-    here.worker.inspect(on)
-    here.worker.answer(REQUEST)
-    events = here.until(Finished)
-    assert here.worker.close(240)
-    first, *seen = [event.details for event in events if isinstance(event, Step)]
-    assert first is None, "the first token comes from the prompt"
-    steps = [details for details in seen if details is not None]
-    assert [details.number for details in steps] == list(range(1, len(seen) + 1))
-    for details in steps:
-        assert details.confidences == pytest.approx([0.5] * len(details.drafted), rel=1e-4)
-        assert bool(details.chosen) is on
-        assert on or details.declined is None
-        assert details.total_ns > 0
 
 
 TAIL = np.zeros(100_000)

@@ -2,27 +2,28 @@
 
 import threading
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from app.compare.job import CompareJob
 from app.compare.race import Side
 from app.compare.report import Comparison
-from app.conversations.message import Message, Prefill, Role
+from app.conversations.message import Prefill
 from app.core.errors import ComputeError, Interrupted, ModelFileError
 from app.engine.auto.cost_profile import CostProfile
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.events import Step
 from app.engine.text.reasoning import RenderedPrompt
-from app.engine.types import AutoDraft, Drafting, DraftingStatus, DraftParams, FinishReason, SamplingParams
+from app.engine.types import AutoDraft, Drafting, DraftingStatus, DraftParams, FinishReason
 from app.worker.engine_worker import EngineWorker, Progress
 from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, LoadProgress, Measuring, Notice, PairChanged
-from app.worker.request import AnswerRequest, LoadedPair
+from app.worker.request import LoadedPair
 from tests.fakes import FakeModel, mixing, script
 from tests.pairs import FakePair
-from tests.worker.harness import WorkerHarness, failed, finished
+from tests.worker.harness import ENDLESS, WorkerHarness, answered, failed, finished, question
 
-QUESTION = AnswerRequest((Message(Role.USER, "abc"),), SamplingParams(temperature=0), max_tokens=5)
+QUESTION = question()
 
 
 def test_events_come_from_the_workers_own_thread() -> None:
@@ -120,7 +121,7 @@ def test_an_unexpected_failure_becomes_a_sentence(here: WorkerHarness) -> None:
 class TestCancel:
     def test_one_waiting_answer_can_be_cancelled_alone(self, here: WorkerHarness) -> None:
         here.load(FakePair(FakeModel(mixing(1), n_ctx=100_000)))
-        running = here.worker.answer(AnswerRequest(QUESTION.messages, QUESTION.sampling))
+        running = here.worker.answer(ENDLESS)
         waiting, later = (here.worker.answer(QUESTION) for _ in range(2))
         here.until(Step)
         here.worker.cancel(waiting)
@@ -149,49 +150,49 @@ class TestCancel:
         assert isinstance(here.until(Failed)[0], LoadProgress)
 
 
-class TestAnswers:
-    def finish(self, here: WorkerHarness, request: AnswerRequest, pair: FakePair) -> Finished:
-        here.load(pair)
-        here.worker.answer(request)
-        return finished(here.until(Finished)[-1])
+@pytest.mark.parametrize("is_asked", [True, False], ids=["the request's", "the template's"])
+def test_a_stop_string_ends_the_answer_before_itself(is_asked: bool) -> None:
+    pair, request = FakePair(FakeModel(script([9, 10, 11, 12], 3))), question(stops=("jk",) if is_asked else ())
+    built = pair.prompts.build(request.messages)
+    pair.prompts.build = lambda *_: replace(built, stops=() if is_asked else ("jk",))  # type: ignore[method-assign]
 
-    def test_a_stop_string_ends_the_answer_before_itself(self, here: WorkerHarness) -> None:
-        request = AnswerRequest(QUESTION.messages, QUESTION.sampling, stops=("jk",))
+    _, last = answered(pair, request)
+    assert (last.text, last.reason) == ("i", FinishReason.STOP)
 
-        last = self.finish(here, request, FakePair(FakeModel(script([9, 10, 11, 12], 3))))
 
-        assert (last.text, last.reason) == ("i", FinishReason.STOP)
+def test_an_answer_continues_where_it_ended() -> None:
+    request, pair = replace(question(), prefill=Prefill("hi, ", "hm")), FakePair(FakeModel(script([9, 10], 7)))
+    _, last = answered(pair, request)
 
-    def test_markup_that_is_not_the_models_own_ends_the_answer_too(self, here: WorkerHarness) -> None:
-        pair = FakePair(FakeModel(script([9, 10, 11, 12], 3)))
-        built = pair.prompts.build(QUESTION.messages)
-        pair.prompts.build = lambda *_: replace(built, stops=("jk",))  # type: ignore[method-assign]
+    assert pair.samplers[0].prompt == pair.prompts.build(request.messages, request.prefill).tokens
+    assert (last.text, last.reasoning, last.reason) == ("hi, ij", "hm", FinishReason.STOP)
 
-        last = self.finish(here, QUESTION, pair)
 
-        assert (last.text, last.reason) == ("i", FinishReason.STOP)
+def test_a_lost_draft_is_a_notice_in_the_middle_of_the_answer() -> None:
+    draft = FakeModel(mixing(1))
+    draft.fail_at = 3
+    seen, last = answered(FakePair(FakeModel(mixing(1)), draft), question("abc", 9, DraftParams(3, 0, 0.0)))
 
-    def test_an_answer_continues_where_it_ended(self, here: WorkerHarness) -> None:
-        request = AnswerRequest(QUESTION.messages, QUESTION.sampling, prefill=Prefill("hi, ", "hm"))
-        pair = FakePair(FakeModel(script([9, 10], 7)))
+    notices = [e.text for e in seen if isinstance(e, Notice)]
+    assert notices == ["The draft model failed, the answer goes on without it: The fake failed."]
+    assert (last.reason, last.lost) == (FinishReason.LENGTH, "The fake failed.")
 
-        last = self.finish(here, request, pair)
 
-        assert pair.samplers[0].prompt == pair.prompts.build(request.messages, request.prefill).tokens
-        assert (last.text, last.reasoning, last.reason) == ("hi, ij", "hm", FinishReason.STOP)
+@pytest.mark.parametrize("on", [True, False])
+def test_steps_are_inspected_only_if_requested(here: WorkerHarness, on: bool) -> None:
+    here.load(FakePair(FakeModel(mixing(1)), FakeModel(mixing(2))))
+    here.worker.inspect(on)
+    here.worker.answer(question("abc", 15, DraftParams(4, 0, 0.0)))
+    first, *seen = [event.details for event in here.until(Finished) if isinstance(event, Step)]
 
-    def test_a_lost_draft_is_a_notice_in_the_middle_of_the_answer(self, here: WorkerHarness) -> None:
-        draft = FakeModel(mixing(1))
-        draft.fail_at = 3
-        here.load(FakePair(FakeModel(mixing(1)), draft))
-        here.worker.answer(AnswerRequest(QUESTION.messages, QUESTION.sampling, DraftParams(3, 0, 0.0), max_tokens=9))
-
-        seen = here.until(Finished)
-
-        notices = [e.text for e in seen if isinstance(e, Notice)]
-        assert notices == ["The draft model failed, the answer goes on without it: The fake failed."]
-        last = finished(seen[-1])
-        assert (last.reason, last.lost) == (FinishReason.LENGTH, "The fake failed.")
+    assert first is None, "the first token comes from the prompt"
+    steps = [details for details in seen if details is not None]
+    assert [details.number for details in steps] == list(range(1, len(seen) + 1))
+    for details in steps:
+        assert len(details.confidences) == len(details.drafted)
+        assert bool(details.chosen) is on
+        assert on or details.declined is None
+        assert details.total_ns > 0
 
 
 class TestFailedComputation:
@@ -267,84 +268,71 @@ def failing_at(call: int) -> FakeModel:
     return model
 
 
-class TestAutomatic:
-    def run(self, here: WorkerHarness, pair: FakePair, request: AnswerRequest) -> list[Event]:
-        here.load(pair)
-        here.until(Loaded)
-        here.worker.answer(request)
-        return here.until(Finished)
+def new_pair(**changes: Any) -> FakePair:
+    return FakePair(FakeModel(mixing(1)), FakeModel(mixing(1)), **changes)
 
-    def test_the_first_answer_is_drafted_without_a_measurement_and_every_answer_is_remembered(
-        self, here: WorkerHarness
-    ) -> None:
-        request = AnswerRequest(QUESTION.messages, QUESTION.sampling, AutoDraft(), max_tokens=20)
-        pair = FakePair(FakeModel(mixing(1)), FakeModel(mixing(1)))
-        pair.info = replace(pair.info, draft=replace(pair.info.target, size_bytes=100))
 
-        first = self.run(here, pair, request)
-        assert pair.memory is not None
-        assert pair.memory.is_estimated
-        here.worker.answer(request)
-        second = here.until(Finished)
+def test_the_first_answer_is_drafted_without_a_measurement_and_every_answer_is_remembered() -> None:
+    request, pair = question("abc", 20, AutoDraft()), new_pair()
+    pair.info = replace(pair.info, draft=replace(pair.info.target, size_bytes=100))
 
-        assert not any(isinstance(e, Measuring) for e in first + second)
-        assert finished(first[-1]).stats.draft_n > 0
-        assert pair.remembered == 2
-        plain = self.run(here, FakePair(FakeModel(mixing(1))), replace(request, drafting=None))[-1]
-        last = finished(first[-1])
-        assert last.text == finished(plain).text
-        assert (last.stats.mode, last.stats.drafter) == ("auto", "model+ngram")
-        assert last.drafting is not None
+    first, last = answered(pair, request)
+    assert pair.memory is not None
+    assert pair.memory.is_estimated
+    second, _ = answered(pair, request)
 
-    def test_an_estimate_that_forbids_drafts_is_made_again(self, here: WorkerHarness) -> None:
-        pair = FakePair(FakeModel(mixing(1)), FakeModel(mixing(1)))
-        pair.memory = wrong = PairStatistics.estimated(CostProfile({1: 1.0, 64: 64.0}, draft_ns=1.0))
-        request = AnswerRequest(QUESTION.messages, QUESTION.sampling, AutoDraft(), max_tokens=20)
-        self.run(here, pair, request)
-        assert pair.memory is wrong
-        assert wrong.idle_answers == 1
-        here.worker.answer(request)
-        here.until(Finished)
-        assert pair.memory is not wrong
+    assert not any(isinstance(e, Measuring) for e in first + second)
+    assert last.stats.draft_n > 0
+    assert pair.remembered == 2
+    assert last.text == answered(FakePair(FakeModel(mixing(1))), replace(request, drafting=None))[1].text
+    assert (last.stats.mode, last.stats.drafter) == ("auto", "model+ngram")
+    assert last.drafting is not None
 
-    def test_a_first_answer_of_few_tokens_learns_nothing(self, here: WorkerHarness) -> None:
-        pair = FakePair(FakeModel(mixing(1)), FakeModel(mixing(1)))
-        request = AnswerRequest(QUESTION.messages, QUESTION.sampling, AutoDraft(), max_tokens=1)
-        last = finished(self.run(here, pair, request)[-1])
-        assert (last.stats.mode, last.stats.draft_n, pair.memory, pair.remembered) == ("auto", 0, None, 0)
 
-    @pytest.mark.parametrize(
-        ("can_draft", "drafting", "why"),
-        [
-            (False, AutoDraft(), "the state of this model cannot be rolled back"),
-            (True, AutoDraft(lookup=False), "there is no draft model, and n-gram drafting is off"),
-            (True, DraftParams(), "there is no draft model"),
-        ],
-    )
-    def test_without_a_draft_source_nothing_is_measured_and_the_reason_is_shown(
-        self, here: WorkerHarness, can_draft: bool, drafting: Drafting, why: str
-    ) -> None:
-        pair = FakePair(FakeModel(mixing(1)), can_draft=can_draft)
-        request = AnswerRequest(QUESTION.messages, QUESTION.sampling, drafting, max_tokens=9)
+def test_an_estimate_that_forbids_drafts_is_made_again() -> None:
+    pair = new_pair()
+    pair.memory = wrong = PairStatistics.estimated(CostProfile({1: 1.0, 64: 64.0}, draft_ns=1.0))
+    request = question("abc", 20, AutoDraft())
+    answered(pair, request)
+    assert pair.memory is wrong
+    assert wrong.idle_answers == 1
+    answered(pair, request)
+    assert pair.memory is not wrong
 
-        seen = self.run(here, pair, request)
 
-        last = finished(seen[-1])
-        assert not any(isinstance(event, Measuring) for event in seen)
-        assert (last.stats.mode, last.stats.draft_n, pair.memory) == ("off", 0, None)
-        assert last.drafting == DraftingStatus("off", why)
-        assert last.why_undrafted == why
+def test_a_first_answer_of_few_tokens_learns_nothing() -> None:
+    pair = new_pair()
+    _, last = answered(pair, question("abc", 1, AutoDraft()))
+    assert (last.stats.mode, last.stats.draft_n, pair.memory, pair.remembered) == ("auto", 0, None, 0)
 
-    def test_n_min_above_the_rollback_limit_drafts_nothing(self, here: WorkerHarness) -> None:
-        draft = FakeModel(mixing(1))
-        pair = FakePair(FakeModel(mixing(1)), draft, most_drafted=7)
-        too_many = AnswerRequest(QUESTION.messages, QUESTION.sampling, DraftParams(9, 8, 0.0), max_tokens=9)
 
-        last = finished(self.run(here, pair, too_many)[-1])
-        assert last.drafting is not None
-        assert last.drafting.reason == ("no draft can reach n_min 8, for at most 7 tokens can be rolled back")
-        assert not draft.batches
-        as_many = AnswerRequest(QUESTION.messages, QUESTION.sampling, DraftParams(9, 7, 0.0), max_tokens=9)
-        assert pair.info.why_no_draft(as_many.drafting) is None
-        assert pair.info.sources(as_many.drafting) == ("model",)
-        assert pair.info.sources(AutoDraft()) == ("model", "ngram")
+@pytest.mark.parametrize(
+    ("can_draft", "drafting", "why"),
+    [
+        (False, AutoDraft(), "the state of this model cannot be rolled back"),
+        (True, AutoDraft(lookup=False), "there is no draft model, and n-gram drafting is off"),
+        (True, DraftParams(), "there is no draft model"),
+    ],
+)
+def test_without_a_draft_source_nothing_is_measured_and_the_reason_is_shown(
+    can_draft: bool, drafting: Drafting, why: str
+) -> None:
+    pair = FakePair(FakeModel(mixing(1)), can_draft=can_draft)
+    seen, last = answered(pair, question("abc", 9, drafting))
+
+    assert not any(isinstance(event, Measuring) for event in seen)
+    assert (last.stats.mode, last.stats.draft_n, pair.memory) == ("off", 0, None)
+    assert (last.drafting, last.why_undrafted) == (DraftingStatus("off", why), why)
+
+
+def test_n_min_above_the_rollback_limit_drafts_nothing() -> None:
+    pair = new_pair(most_drafted=7)
+    _, last = answered(pair, question("abc", 9, DraftParams(9, 8, 0.0)))
+
+    assert last.drafting is not None
+    assert last.drafting.reason == "no draft can reach n_min 8, for at most 7 tokens can be rolled back"
+    assert pair.drafter is not None
+    assert len(pair.drafter.cache) == 0
+    assert pair.info.why_no_draft(DraftParams(9, 7, 0.0)) is None
+    assert pair.info.sources(DraftParams(9, 7, 0.0)) == ("model",)
+    assert pair.info.sources(AutoDraft()) == ("model", "ngram")

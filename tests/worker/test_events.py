@@ -6,18 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from app.conversations.message import Message, Role
 from app.core.errors import Interrupted
 from app.engine.interfaces import Cancelled, Controls
-from app.engine.types import AutoDraft, Drafting, DraftParams, SamplingParams
+from app.engine.types import AutoDraft, Drafting, DraftParams
 from app.worker.events import Event, Finished, JobEnded, Loaded, Measuring
 from app.worker.jobs import MeasureJob, TitleJob
-from app.worker.request import AnswerRequest
 from tests.fakes import FakeModel, mixing, script
 from tests.pairs import FakePair
-from tests.worker.harness import WorkerHarness, finished
+from tests.worker.harness import WorkerHarness, finished, question
 
-QUESTION = AnswerRequest((Message(Role.USER, "abc"),), SamplingParams(temperature=0), max_tokens=9)
+QUESTION = question("abc", 9)
 _TIMEOUT_S = 60
 
 
