@@ -102,7 +102,7 @@ def test_an_unusable_stored_answer_is_shown_and_not_continued_from(chat: Scripte
     store.answer(number, asked.id).finish(state, reasoning="thought only")
     assert chat.session.open_conversation(number)
     assert len(chat.session.messages) == 2
-    chat.session.regenerate()
+    chat.session.send("a")
     assert chat.read == ["a"]
     chat.answers("b")
     assert chat.texts(number) == ["a", "b"]

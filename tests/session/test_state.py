@@ -51,8 +51,16 @@ def send(text: str) -> Act:
     return do(lambda chat: chat.session.send(text))
 
 
-def load(title: str = "B", *, waits: bool = False) -> Act:
-    return do(lambda chat: chat.session.load(no_loader, title, waits=waits))
+def load(title: str, *, waits: bool = False, stops: bool = False) -> Act:
+    """Load another pair, which stops an answer or another load if `stops`."""
+
+    def act(chat: ScriptedSession) -> Changes:
+        before = chat.engine.cancelled
+        chat.session.load(no_loader, title, waits=waits)
+        assert chat.engine.cancelled - before == stops
+        return chat.session.take_changes()
+
+    return act
 
 
 def regenerate(prompt: str) -> Act:
@@ -130,12 +138,12 @@ LOADING = (
     Row(ends("b"), N, "a|b", ended="counts"),
     # A second load overtakes the first.
     Row(load("B"), Change.LOADING, "a|b", Phase.LOADING),
-    Row(load("C"), Change.LOADING, "a|b", Phase.LOADING),
+    Row(load("C", stops=True), Change.LOADING, "a|b", Phase.LOADING),
     Row(LOADED, N, "a|b", Phase.LOADING),
     Row(LOADED, Change.LOADED, "a|b"),
     # A load stops the running answer, or waits for its end.
     Row(send("c"), Change.ASKED, "a|b|c|", A),
-    Row(load("B"), N, "a|b|c|", A),
+    Row(load("B", stops=True), N, "a|b|c|", A),
     Row(ends("d", CANCELLED), Change.LOADING, "a|b|c|d", Phase.LOADING, ended="counts"),
     Row(LOADED, Change.LOADED, "a|b|c|d"),
     Row(send("e"), Change.ASKED, "a|b|c|d|e|", A),
@@ -300,7 +308,9 @@ def test_a_whole_chat(tmp_path: Path, rows: tuple[Row, ...]) -> None:
         found = changes.what, shown, now.phase, "|".join(now.queued), end_of(changes), why_blocked(chat)
         assert found == wanted, f"row {at}"
         if Change.ASKED in changes.what:
-            assert chat.read == shown.split("|")[:-1], f"row {at}"
+            *texts, begun = shown.split("|")
+            prefill = chat.engine.requests[-1].prefill
+            assert (chat.read, prefill and prefill.text) == (texts, begun or None), f"row {at}"
         if chat.conversation.number is not None and now.phase is Phase.READY:
             other = chat.other
             assert other.load(chat.conversation.number).tree == chat.conversation.tree, f"row {at}"
