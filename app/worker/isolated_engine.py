@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from app.conversations.message import Prefill
 from app.core.errors import AppError, EngineLostError, StoppedError, UsageError
 from app.core.program import ExitStatus
 from app.engine.events import Step
@@ -16,6 +15,7 @@ from app.worker.engine_process import MethodCall, Process
 from app.worker.engine_worker import Command, CommandQueue, LoadPair, RunJob
 from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, Notice
 from app.worker.jobs import AnswerJob, ReloadJob
+from app.worker.request import written
 
 _CLOSE_S = 5.0
 _POLL_S = 0.05
@@ -196,13 +196,12 @@ def _stopped(command: Command, steps: Sequence[Step] = ()) -> Event:
         text = "Loading was stopped." if isinstance(command, LoadPair) else "It was stopped."
         return Failed(command.request, StoppedError(text))
     request = command.job.request
-    prefill = request.prefill or Prefill("")
-    segments = [segment for step in steps for segment in step.segments]
+    said = written(request, [segment for step in steps for segment in step.segments])
     return Finished(
         request=command.number,
         reason=FinishReason.CANCELLED,
-        text=(prefill.text + "".join(s.text for s in segments if not s.reasoning)).lstrip(),
-        reasoning=(prefill.reasoning + "".join(s.text for s in segments if s.reasoning)).strip(),
+        text=said.text.lstrip(),
+        reasoning=said.reasoning.strip(),
         stats=replace(steps[-1].stats if steps else GenerationStats(), drafter="none", mode="off"),
         drafting=steps[-1].drafting if steps else None,
     )

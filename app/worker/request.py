@@ -14,6 +14,7 @@ from app.core.fixes import fix
 from app.core.pictures import PictureData
 from app.core.units import counted
 from app.engine.events import PromptProgress
+from app.engine.text.segments import Segment
 from app.engine.types import Drafting, Guidance, SamplingParams
 from app.models.pair_info import or_longer
 from app.settings.layers import AS_TRAINED, Resolved, Thinking, drafting, sampling, thinking
@@ -129,6 +130,13 @@ def readable_by(pair: LoadedPair, request: AnswerRequest) -> AnswerRequest:
             f"Name its projector ({fix('model.mmproj')}), or load a model that has one.",
         )
     return replace(request, messages=(*map(pictures_as_text, before), last), pictures=())
+
+
+def written(request: AnswerRequest, segments: Sequence[Segment]) -> Prefill:
+    """Return the text and the reasoning of an answer with its given beginning; calls belong to neither."""
+    begun = request.prefill or Prefill("")
+    text = "".join(segment.text for segment in segments if not (segment.reasoning or segment.is_call))
+    return Prefill(begun.text + text, begun.reasoning + "".join(each.text for each in segments if each.reasoning))
 
 
 def prompt_of(pair: LoadedPair, request: AnswerRequest) -> RenderedPrompt:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from app.conversations.message import Prefill
 from app.engine.auto.curve import CostModel
 from app.engine.auto.measure_costs import LEARNING, FirstCosts
 from app.engine.auto.pair_statistics import PairStatistics
@@ -28,7 +27,15 @@ from app.engine.text.tool_calls import ToolCall
 from app.engine.types import AutoDraft, Drafting, DraftParams, FinishReason
 from app.models.pair_info import context_limit
 from app.worker.events import Event, Finished, Notice
-from app.worker.request import AnswerRequest, LoadedPair, prompt_of, prompt_progress, readable_by, refuse_overflow
+from app.worker.request import (
+    AnswerRequest,
+    LoadedPair,
+    prompt_of,
+    prompt_progress,
+    readable_by,
+    refuse_overflow,
+    written,
+)
 
 if TYPE_CHECKING:
     from app.llama.sampler import SamplerChain
@@ -171,12 +178,13 @@ def _generate(
         stats.speedup = None
     if rest := collector.take():
         yield Step(request_id, rest, stats, status)
+    said = written(request, collector.shown)
     yield Finished(
         request=request_id,
         reason=reason,
         # If the answer may continue, trailing space belongs to it.
-        text=collector.text.strip() if reason is FinishReason.STOP else collector.text.lstrip(),
-        reasoning=collector.reasoning.strip(),
+        text=said.text.strip() if reason is FinishReason.STOP else said.text.lstrip(),
+        reasoning=said.reasoning.strip(),
         stats=stats,
         drafting=status,
         draft_params=fixed,
@@ -260,14 +268,13 @@ class _Collector:
         self._most_ns = 1_000_000 * max(0, request.max_predict_ms or 0)
         self._began: int | None = None
         self._stream = stream
-        self._prefill = request.prefill or Prefill("")
         # Text under a grammar may repeat itself, such as a list of zeros.
         detects = request.stop_on_repeat and request.guidance.schema is None and not request.guidance.grammar
         self._detector = RepetitionDetector() if detects else None
         self.repeats = 0
         self._calls = CallSegments(request.tools) if request.separates_calls else None
         self._fresh: list[Segment] = []
-        self._shown: list[Segment] = []
+        self.shown: list[Segment] = []
 
     def observe(self, token: int, source: Source | None) -> FinishReason | None:
         piece = self._piece(token)
@@ -303,13 +310,5 @@ class _Collector:
     def take(self) -> tuple[Segment, ...]:
         """Return the segments since the last call."""
         fresh, self._fresh = self._fresh, []
-        self._shown += fresh
+        self.shown += fresh
         return tuple(fresh)
-
-    @property
-    def text(self) -> str:
-        return self._prefill.text + "".join(s.text for s in self._shown if not (s.reasoning or s.is_call))
-
-    @property
-    def reasoning(self) -> str:
-        return self._prefill.reasoning + "".join(s.text for s in self._shown if s.reasoning)

@@ -10,10 +10,11 @@ from app.conversations.message import Message, Prefill, Role
 from app.core.errors import UsageError
 from app.core.pictures import MARK, read_picture
 from app.engine.interfaces import Controls
+from app.engine.text.segments import Segment
 from app.engine.types import FinishReason
 from app.worker.events import Finished, JobEnded
 from app.worker.jobs import TitleJob
-from app.worker.request import AnswerRequest, LoadedPair, readable_by
+from app.worker.request import AnswerRequest, LoadedPair, readable_by, written
 from tests.core.test_pictures import png
 from tests.fakes import FakeModel, mixing, script
 from tests.pairs import FakePair
@@ -62,6 +63,12 @@ def test_a_projector_reads_pictures_and_a_text_model_reads_their_names() -> None
         readable_by(cast(LoadedPair, pair), asked(SHOWN))
     pair.info = replace(pair.info, projector="mmproj-F16.gguf")
     assert readable_by(cast(LoadedPair, pair), request) == request
+
+
+def test_a_call_is_neither_text_nor_reasoning() -> None:
+    segments = [Segment("Hm.", None, reasoning=True), Segment("I look.", None), Segment("{}", None, is_call=True)]
+    assert written(asked(PLAIN), segments) == Prefill("I look.", "Hm.")
+    assert written(replace(asked(PLAIN), prefill=Prefill("So ", "Ah. ")), segments) == Prefill("So I look.", "Ah. Hm.")
 
 
 LINE_END = 10
