@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from app.engine.cache import TokenCache
 from app.engine.draft_model import ModelDrafter
@@ -10,13 +10,14 @@ from app.engine.draft_source import judged_draft
 from app.engine.events import GenerationEvent, Step
 from app.engine.fixed import FixedDrafting, NoDrafting
 from app.engine.generator import Generator, Request
-from app.engine.interfaces import Controls, Judge, Strategy
+from app.engine.interfaces import AnswerStart, Controls, Judge, Strategy
 from app.engine.sources import Source
 from app.engine.types import Draft, DraftParams, FinishReason
 from tests.fakes import END, FakeModel, FakeSampler, Rule
 from tests.recordings import Trace
 from tests.replay import RecordedDraft
 
+_S = TypeVar("_S", bound=Strategy)
 PROMPT = [5, 6, 7, 8]
 EVERYTHING = DraftParams(n_max=4, n_min=0, p_min=0.0)
 
@@ -72,6 +73,13 @@ class Bench:
 def undrafted(rule: Rule, prompt: Sequence[int] = PROMPT, max_tokens: int = 20) -> list[int]:
     """Return an answer without drafts."""
     return Bench(FakeModel(rule)).run(prompt, max_tokens)
+
+
+def begun(strategy: _S, sequence: Sequence[int]) -> _S:
+    """Let a strategy prepare for an answer; return it."""
+    for _ in strategy.begin(AnswerStart([*sequence], 256, lambda token: token == END), lambda: False):
+        pass
+    return strategy
 
 
 class ConstantDraft(RecordedDraft):

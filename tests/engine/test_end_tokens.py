@@ -14,7 +14,7 @@ from app.engine.auto.strategy import AutomaticDrafting
 from app.engine.cache import TokenCache
 from app.engine.events import Step
 from app.engine.generator import Generator, Request
-from app.engine.interfaces import AnswerStart, StepResult
+from app.engine.interfaces import StepResult
 from app.engine.ngram import NgramIndex
 from app.engine.text.stream import (
     LEAST_SHORT_TOKENS,
@@ -25,7 +25,7 @@ from app.engine.text.stream import (
     RepetitionDetector,
 )
 from tests.bench.policies import automatic
-from tests.engine.generating import ConstantDraft
+from tests.engine.generating import ConstantDraft, begun
 from tests.fakes import END, FakeModel, FakeSampler, script
 from tests.recordings import Trace
 from tests.replay import chain, replay
@@ -46,7 +46,7 @@ def statistics_of(batch_ns: dict[int, float] = CHEAP) -> PairStatistics:
     return PairStatistics(CostModel(CostProfile(dict(batch_ns), draft_ns=10.0, draft_prompt_ns=1.0)))
 
 
-def begun(
+def drafting(
     sequence: Sequence[int],
     drafter: ConstantDraft | None = None,
     *,
@@ -54,10 +54,7 @@ def begun(
     known: PairStatistics | None = None,
 ) -> AutomaticDrafting:
     index = NgramIndex() if ngram else None
-    strategy = AutomaticDrafting(known or statistics_of(), chain(drafter, index), lambda: 0)
-    for _ in strategy.begin(AnswerStart(sequence, 256, is_end), lambda: False):
-        pass
-    return strategy
+    return begun(AutomaticDrafting(known or statistics_of(), chain(drafter, index), lambda: 0), sequence)
 
 
 CONVERSATION = [*TURN, 30, 31, *NEXT_TURN] * 3 + TURN
@@ -79,19 +76,19 @@ CONVERSATION = [*TURN, 30, 31, *NEXT_TURN] * 3 + TURN
 def test_an_n_gram_draft_stops_before_an_end_token(
     conversation: list[int], batch_ns: dict[int, float], proposed: tuple[int, ...]
 ) -> None:
-    assert begun(conversation, known=statistics_of(batch_ns)).propose(conversation, ROOM).tokens == proposed
+    assert drafting(conversation, known=statistics_of(batch_ns)).propose(conversation, ROOM).tokens == proposed
 
 
 def test_a_model_draft_stops_before_its_end_token_and_gets_no_n_grams() -> None:
     conversation = [*QUESTION, 30, 31, *NEXT_TURN] * 3 + [40]
-    strategy = begun(conversation, ConstantDraft((30, 31, END)))
+    strategy = drafting(conversation, ConstantDraft((30, 31, END)))
 
     assert strategy.propose(conversation, ROOM).tokens == (30, 31)
 
 
 def test_the_acceptance_of_end_tokens_is_learned() -> None:
     known = statistics_of()
-    strategy = begun([1, 2, 3], ConstantDraft((30, END)), ngram=False, known=known)
+    strategy = drafting([1, 2, 3], ConstantDraft((30, END)), ngram=False, known=known)
     draft = strategy.propose([1, 2, 3], ROOM)
     strategy.observe(StepResult(2, draft, (30, END), 1, 1000, 20))
 

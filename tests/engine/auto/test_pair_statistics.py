@@ -8,10 +8,10 @@ from app.engine.auto.cost_profile import CostProfile
 from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
-from app.engine.draft_source import DraftSource
-from app.engine.interfaces import AnswerStart
+from app.engine.cache import TokenCache
+from app.engine.draft_model import ModelDrafter
+from tests.engine.generating import begun
 from tests.fakes import FakeModel, always
-from tests.pairs import FakePair
 
 LINEAR = {n: n * 1000.0 for n in (1, 2, 4, 8, 16, 62)}
 CONTEXT = {1: 2.0, 8: 3.0, 62: 4.0}
@@ -73,42 +73,30 @@ class TestSlowedMeasurement:
             assert not known.why_remeasure
 
 
-def drafter_of(pair: FakePair) -> DraftSource:
-    assert pair.drafter is not None
-    return pair.drafter
-
-
-def begin_answer(known: PairStatistics, pair: FakePair) -> None:
-    for _ in AutomaticDrafting(known, [drafter_of(pair)], lambda: 0).begin(AnswerStart([1, 2, 3], 10), lambda: False):
-        pass
-
-
-def new_pair(known: PairStatistics | None = None) -> FakePair:
-    target, draft = (FakeModel(always(3), n_ctx=4096, n_batch=4096) for _ in range(2))
-    pair = FakePair(target, draft)
-    pair.memory = known
-    return pair
+def begin_answer(known: PairStatistics, length: int = 3) -> None:
+    drafter = ModelDrafter(TokenCache(FakeModel(always(3), n_ctx=4096, n_batch=4096)), 64, lambda token: False)
+    begun(AutomaticDrafting(known, [drafter], lambda: 0), [1] * length)
 
 
 def test_rechecks_of_impossible_drafting_become_rarer() -> None:
-    known, pair = statistics_of(LINEAR), new_pair()
+    known = statistics_of(LINEAR)
     checked = []
     for number in range(1, 90):
         # A long conversation, which would have to be read again, delays the check.
         if known.why_remeasure and number not in (2, 17):
             checked.append(number)
             known.remeasure(known.costs.profile)
-        begin_answer(known, pair)
+        begin_answer(known)
 
     assert checked == [3, 5, 18, 65]
 
 
 @pytest.mark.parametrize(("gain", "n_rechecks"), [(0.2, 0), (0.0, 1), (None, 1)])
 def test_possible_drafting_ends_the_rechecks_and_a_gain_resets_their_count(gain: float | None, n_rechecks: int) -> None:
-    known, pair = statistics_of(CHEAP_BATCHES), new_pair()
+    known = statistics_of(CHEAP_BATCHES)
     known.idle_answers, known.n_rechecks, known.gain = 3, 1, gain
 
-    begin_answer(known, pair)
+    begin_answer(known)
 
     assert (known.idle_answers, known.n_rechecks, known.why_remeasure) == (0, n_rechecks, None)
 
@@ -117,11 +105,9 @@ def test_answers_with_a_long_context_can_be_idle_too() -> None:
     profile = CostProfile(
         {1: 10.0, 2: 11.0, 4: 13.0, 8: 17.0, 62: 73.0}, draft_ns=1.0, context_ns={1: 0.0, 8: 0.1, 64: 0.8}
     )
-    known, pair = PairStatistics(CostModel(profile)), new_pair()
+    known = PairStatistics(CostModel(profile))
     for length, idle in ((3, 0), (3000, 1)):
-        start = AnswerStart([1] * length, 10)
-        for _ in AutomaticDrafting(known, [drafter_of(pair)], lambda: 0).begin(start, lambda: False):
-            pass
+        begin_answer(known, length)
         assert known.idle_answers == idle
 
 

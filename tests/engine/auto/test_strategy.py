@@ -1,6 +1,5 @@
 """The reasons of automatic drafting match its decisions."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -9,11 +8,11 @@ from app.engine.auto.cost_profile import CostProfile
 from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
-from app.engine.interfaces import AnswerStart, StepResult
+from app.engine.interfaces import StepResult
 from app.engine.ngram import NgramIndex
 from app.engine.sources import RETRIED, Source
 from app.engine.types import NO_DRAFT, Draft
-from tests.engine.generating import ConstantDraft
+from tests.engine.generating import ConstantDraft, begun
 from tests.replay import chain
 
 CHEAP = {1: 1000.0, 2: 1010.0, 64: 1600.0}
@@ -32,12 +31,6 @@ def automatic(known: PairStatistics, drafter: ConstantDraft | None, index: Ngram
 
 def n_model(draft: Draft) -> int:
     return draft.sources.count(Source.MODEL)
-
-
-def begun(strategy: AutomaticDrafting, prompt: Sequence[int] = PROMPT) -> AutomaticDrafting:
-    for _ in strategy.begin(AnswerStart([*prompt], 256), lambda: False):
-        pass
-    return strategy
 
 
 def run_step(strategy: AutomaticDrafting, text: list[int], *, accepted: bool) -> None:
@@ -92,14 +85,14 @@ def test_the_reason_of_a_step_without_a_draft(
 
 
 def test_the_reason_without_any_source() -> None:
-    strategy = begun(automatic(statistics_of(), None, None))
+    strategy = begun(automatic(statistics_of(), None, None), PROMPT)
     assert strategy.propose(PROMPT, ROOM) == NO_DRAFT
 
     assert strategy.status.reason == "no draft model, and n-gram is off"
 
 
 def test_the_acceptance_is_shown_after_enough_steps() -> None:
-    strategy, text = begun(automatic(statistics_of(), ConstantDraft(), None)), [*PROMPT]
+    strategy, text = begun(automatic(statistics_of(), ConstantDraft(), None), PROMPT), [*PROMPT]
     run_step(strategy, text, accepted=True)
     first = strategy.status
     for _ in range(8):
@@ -110,7 +103,7 @@ def test_the_acceptance_is_shown_after_enough_steps() -> None:
 
 
 def test_the_single_token_after_a_stall_shows_that_the_system_is_busy() -> None:
-    strategy, text = begun(automatic(statistics_of(), ConstantDraft(), None)), [*PROMPT]
+    strategy, text = begun(automatic(statistics_of(), ConstantDraft(), None), PROMPT), [*PROMPT]
     draft = strategy.propose(text, ROOM)
     strategy.observe(StepResult(len(text) - 1, draft, (*draft.tokens, 5000), len(draft), 90_000, 10 * n_model(draft)))
     text += [*draft.tokens, 5000]
@@ -126,7 +119,7 @@ def test_a_draft_that_is_not_submitted_shows_so() -> None:
     unsure = statistics_of({1: 1000.0, 2: 1650.0, 64: 1700.0}, draft_ns=1.0)
     for _ in range(200):
         unsure.model.observe([(0.01, 0, False)])
-    strategy = begun(automatic(unsure, ConstantDraft(confidence=0.01), None))
+    strategy = begun(automatic(unsure, ConstantDraft(confidence=0.01), None), PROMPT)
     draft = strategy.propose(PROMPT, ROOM)
     strategy.observe(StepResult(len(PROMPT) - 1, draft, (7,), 0, 1000, 1))
 
@@ -135,7 +128,7 @@ def test_a_draft_that_is_not_submitted_shows_so() -> None:
 
 
 def test_a_step_too_short_for_a_draft_keeps_the_reason() -> None:
-    strategy, text = begun(automatic(statistics_of(), ConstantDraft(), None)), [*PROMPT]
+    strategy, text = begun(automatic(statistics_of(), ConstantDraft(), None), PROMPT), [*PROMPT]
     for _ in range(8):
         run_step(strategy, text, accepted=True)
     before = strategy.status.reason
@@ -147,7 +140,7 @@ def test_a_step_too_short_for_a_draft_keeps_the_reason() -> None:
 
 @pytest.mark.parametrize(("confidence", "n_steps"), [(0.99, 3), (0.05, 8)], ids=["long drafts", "short drafts"])
 def test_a_speedup_is_shown_after_eight_steps_or_three_long_ones(confidence: float, n_steps: int) -> None:
-    strategy, text = begun(automatic(statistics_of(), ConstantDraft(confidence=confidence), None)), [*PROMPT]
+    strategy, text = begun(automatic(statistics_of(), ConstantDraft(confidence=confidence), None), PROMPT), [*PROMPT]
     for _ in range(n_steps - 1):
         run_step(strategy, text, accepted=confidence > 0.5)
     before = strategy.speedup
@@ -160,7 +153,7 @@ def test_a_speedup_is_shown_after_eight_steps_or_three_long_ones(confidence: flo
 def test_impossible_drafting_is_the_first_reason() -> None:
     known = statistics_of({1: 1000.0, 64: 64_000.0}, draft_ns=900.0)
     known.costs.profile.draft_prompt_ns = 500.0
-    strategy = begun(automatic(known, ConstantDraft(unread=len(PROMPT)), None))
+    strategy = begun(automatic(known, ConstantDraft(unread=len(PROMPT)), None), PROMPT)
     strategy.propose(PROMPT, ROOM)
 
     assert (strategy.status.reason or "").endswith("so drafting cannot help")
