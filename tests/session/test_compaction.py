@@ -7,11 +7,10 @@ import pytest
 from app.conversations.export import to_json
 from app.conversations.importing import read_file
 from app.core.errors import AppError, ContextOverflowError
-from app.engine.events import PromptProgress, Step
 from app.engine.stats import GenerationStats
 from app.engine.types import FinishReason
-from app.session.state import Change, Changes, Outcome, Phase
-from app.worker.events import Event, Failed, Finished
+from app.session.state import Outcome, Phase
+from app.worker.events import Failed, Finished
 from tests.session.scripted import ScriptedSession
 
 TURNS = [(f"question {n}", f"answer {n}") for n in range(4)]
@@ -58,15 +57,6 @@ def test_the_oldest_messages_are_summarized_and_the_prompt_is_asked_again(chat: 
     assert not chat.session.is_compacting
     chat.answers("fine")
     assert chat.texts() == [text for turn in TURNS for text in turn] + ["more", "fine"]
-
-
-def test_the_text_of_the_summary_is_not_shown(chat: ScriptedSession) -> None:
-    overflowing(chat)
-    request, stats = len(chat.engine.requests), GenerationStats()
-    hidden: list[Event] = [Step(request, (), stats), PromptProgress(request, False, 1, 2)]
-    assert [chat.session.handle(event) for event in hidden] == [Changes()] * 2
-    ended(chat, "They talked.")
-    assert Change.PROGRESS in chat.session.handle(Step(request + 1, (), stats)).what
 
 
 def test_messages_are_left_out_without_a_summary(chat: ScriptedSession) -> None:

@@ -244,6 +244,7 @@ COMPACTION = (
     Row(ends("b"), N, "a|b", ended="counts"),
     Row(send("c"), Change.ASKED, "a|b|c|", A),
     Row(fails(FULL), N, "a|b|c|", A),
+    Row(on(lambda number: PromptProgress(number, False, 1, 2)), N, "a|b|c|", A),
     Row(text("They talked."), N, "a|b|c|", A),
     Row(ends("They talked."), Change.COMPACTED, "a|b|c|", A),
     Row(text("d"), P, "a|b|c|d", A),

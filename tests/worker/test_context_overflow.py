@@ -23,62 +23,38 @@ def said(*texts: str, system: str = "") -> tuple[Message, ...]:
 
 
 @pytest.mark.parametrize(
-    ("request_", "message", "whose"),
+    ("request_", "subject", "whose"),
     [
-        (AnswerRequest(said("a" * 17)), "The prompt has 17 tokens and the context holds 16.", "prompt"),
-        (
-            AnswerRequest(said("a", system="b" * 16)),
-            "The system prompt and this prompt have 17 tokens and the context holds 16.",
-            "system",
-        ),
-        (
-            AnswerRequest(said("a" * 9, "b" * 5, "c" * 20)),
-            "The prompt has 20 tokens and the context holds 16.",
-            "prompt",
-        ),
-        (
-            AnswerRequest(said("a" * 9, "b" * 6, "cc")),
-            "With this prompt the conversation has 17 tokens and the context holds 16.",
-            "conversation",
-        ),
-        (
-            AnswerRequest(said("a" * 9), prefill=Prefill("b" * 8)),
-            "With the answer so far there are 17 tokens and the context holds 16.",
-            "answer",
-        ),
+        (AnswerRequest(said("a" * 17)), "The prompt has 17", "prompt"),
+        (AnswerRequest(said("a", system="b" * 16)), "The system prompt and this prompt have 17", "system"),
+        (AnswerRequest(said("a" * 9, "b" * 5, "c" * 20)), "The prompt has 20", "prompt"),
+        (AnswerRequest(said("a" * 9, "b" * 6, "cc")), "With this prompt the conversation has 17", "conversation"),
+        (AnswerRequest(said("a" * 9), prefill=Prefill("b" * 8)), "With the answer so far there are 17", "answer"),
     ],
 )
-def test_a_context_overflow_names_its_cause(request_: AnswerRequest, message: str, whose: str) -> None:
-    model = FakeModel(mixing(1), n_ctx=16)
+def test_a_context_overflow_names_its_cause(request_: AnswerRequest, subject: str, whose: str) -> None:
     with pytest.raises(ContextOverflowError) as failed:
-        answered(FakePair(model), request_)
+        answered(FakePair(FakeModel(mixing(1), n_ctx=16)), request_)
     error = failed.value
-    assert (error.message, error.whose, f" {error.n_tokens} tokens" in message) == (message, whose, True)
+    assert error.message == f"{subject} tokens and the context holds 16."
+    assert (error.whose, error.n_tokens) == (whose, int(subject.split()[-1]))
     assert error.hint.endswith(", or set a longer context (⟨model.ctx=2048⟩).")
     assert ("new conversation" in error.hint) is (whose == "conversation")
     assert ("answer.system" in error.hint) is (whose == "system")
 
 
+TRAINED, ROOM = "Fake was trained for {:,} tokens", "memory had room for {:,} tokens at the last loading"
+
+
 @pytest.mark.parametrize(
     ("n_ctx_train", "n_ctx_room", "longer"),
     [
-        (4096, 0, "Shorten it, or set a longer context (⟨model.ctx=2048⟩)."),
-        (1024, 0, "Shorten it, or set a longer context (⟨model.ctx=1024⟩)."),
-        (256, 0, "Shorten it; a longer context is not possible: Fake was trained for 256 tokens."),
-        (512, 0, "Shorten it; even the longest context here, 512, is too short: Fake was trained for 512 tokens."),
-        (
-            4096,
-            256,
-            ("Shorten it; a longer context is not possible: memory had room for 256 tokens at the last loading."),
-        ),
-        (
-            4096,
-            512,
-            (
-                "Shorten it; even the longest context here, 512, is too short: "
-                "memory had room for 512 tokens at the last loading."
-            ),
-        ),
+        (4096, 0, ", or set a longer context (⟨model.ctx=2048⟩)."),
+        (1024, 0, ", or set a longer context (⟨model.ctx=1024⟩)."),
+        (256, 0, f"; a longer context is not possible: {TRAINED.format(256)}."),
+        (512, 0, f"; even the longest context here, 512, is too short: {TRAINED.format(512)}."),
+        (4096, 256, f"; a longer context is not possible: {ROOM.format(256)}."),
+        (4096, 512, f"; even the longest context here, 512, is too short: {ROOM.format(512)}."),
     ],
 )
 def test_a_longer_context_is_offered_only_where_it_is_available(n_ctx_train: int, n_ctx_room: int, longer: str) -> None:
@@ -86,7 +62,7 @@ def test_a_longer_context_is_offered_only_where_it_is_available(n_ctx_train: int
     pair.info = replace(pair.info, target=replace(pair.info.target, n_ctx_train=n_ctx_train), n_ctx_room=n_ctx_room)
     with pytest.raises(ContextOverflowError) as failed:
         answered(pair, AnswerRequest(said("a" * 600)))
-    assert failed.value.hint == longer
+    assert failed.value.hint == f"Shorten it{longer}"
 
 
 @pytest.mark.parametrize(("n_ctx_train", "at_limit"), [(16, True), (512, False)])
