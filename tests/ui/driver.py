@@ -103,6 +103,12 @@ class Driver:
     def text(self) -> str:
         return "\n".join(self.rows)
 
+    def styled(self, attribute: str) -> list[str]:
+        """Return the texts on the screen with an attribute such as "underline", row by row."""
+        screen = self.pilot.app.screen
+        strips = screen._compositor.render_strips(screen.size)
+        return [part.text for strip in strips for part in strip if getattr(part.style, attribute, False)]
+
     async def press(self, *keys: str, shows: str | None = None) -> None:
         """Press keys, and wait for a text if one is given."""
         for key in keys:

@@ -7,6 +7,7 @@ from textual.driver import Driver
 
 from app.core.errors import AppError
 from app.engine.sources import Source
+from app.engine.text.segments import Segment
 from app.ui.app import TandemApp
 from app.ui.chat.inspector import step_lines, step_rows
 from app.ui.reading.token_rows import COLORLESS, TokenDocument
@@ -116,7 +117,7 @@ async def test_the_smallest_window_shows_why_there_is_no_answer() -> None:
 
 def test_without_colors_the_targets_tokens_are_reported_by_their_shape() -> None:
     document = TokenDocument(COLORLESS)
-    document.append([("drafted", Source.MODEL), (" own", None)])
+    document.append([Segment("drafted", Source.MODEL), Segment(" own")])
     (row,) = document.open
     styles = [(row.content.plain[span.start : span.end], span.style) for span in row.content.spans]
     assert styles == [("drafted", ""), (" own", "bold underline")]

@@ -131,13 +131,12 @@ class SidePane(Vertical):
 
     def begin(self, note: str = "") -> None:
         """Clear the text for the next run."""
-        paint = self._body.paint
         self._texts = {True: "", False: ""}
         """The reasoning (True) and the answer (False)."""
-        self._marked: tuple[MarkdownPart, re.Pattern[str], int] | None = None
-        """The marked part, the marked word, and the number of its earlier occurrences."""
-        self.markdown = {True: MarkdownPart(paint, style=QUIET), False: MarkdownPart(paint)}
-        self._note = MessagePart(paint, typed_rows(note), style=QUIET)
+        self._marked: tuple[MarkdownPart, int, int] | None = None
+        """The marked part, and the row and the first character of the marked word."""
+        self.markdown = {True: MarkdownPart(style=QUIET), False: MarkdownPart()}
+        self._note = MessagePart(typed_rows(note), style=QUIET)
         self._item = Item([*self.markdown.values(), self._note])
         self._body.items = [self._item]
         self._body.follow_end()
@@ -179,8 +178,12 @@ class SidePane(Vertical):
         same = re.compile(rf"\b{re.escape(word[0])}\b")
         n_before = sum(1 for _ in same.finditer(text, 0, word.start()))
         part.read_all()
-        part.mark_match(same, n_before, f"bold underline {self._color}")
-        self._marked = part, same, n_before
+        found = part.matches(same)[n_before:]
+        if not found:
+            return
+        (number, match), style = found[0], f"bold underline {self._color}"
+        part.mark("word", lambda at, row: row.stylized(style, *match.span()) if at == number else row)
+        self._marked = part, number, match.start()
         self._body.settle()
         self._scroll_to_mark()
 
@@ -191,12 +194,9 @@ class SidePane(Vertical):
         self._body.scroll_relative(y=lines, animate=False, immediate=True)
 
     def _scroll_to_mark(self) -> None:
-        if self._marked is None:
-            return
-        part, word, number = self._marked
-        line = part.line_of_match(word, number)
-        if line is not None:
-            self._body.show_line(self._item, part, line)
+        if self._marked is not None:
+            part, row, at = self._marked
+            self._body.show_line(self._item, part, part.line_of(row, at))
 
 
 _RESULT_STYLES = {"faster": "bold $draft", "slower": "bold $target"}

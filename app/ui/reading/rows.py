@@ -136,6 +136,10 @@ class Row:
         content = highlighted(self.content, words)
         return self if content is self.content else replace(self, content=content)
 
+    def stylized(self, style: str, start: int, end: int) -> Row:
+        """Return the row with a part of its text in another style."""
+        return replace(self, content=self.content.stylize(style, start, end))
+
     def indented(self, first: Content, rest: Content) -> Row:
         """Return the row with more decoration before it."""
         return replace(self, first=first + self.first, rest=rest + self.rest)

@@ -55,32 +55,6 @@ def legend(styles: TokenStyles, room: int, drafter: str) -> Content:
     return Content("")
 
 
-Run = tuple[str, Source | None]
-"""A text and the source that drafted it, None for the target; an empty text between reasoning and answer."""
-
-
-class TokenRuns:
-    """Texts of an answer with their sources, oldest first."""
-
-    def __init__(self) -> None:
-        self.runs: list[Run] = []
-        self._is_reasoning: bool | None = None
-
-    def __bool__(self) -> bool:
-        return bool(self.runs)
-
-    def add(self, segments: Iterable[Segment]) -> list[Run]:
-        """Add segments, and return them as runs."""
-        fresh: list[Run] = []
-        for segment in filter(lambda segment: segment.text, segments):
-            if self._is_reasoning not in (None, segment.reasoning):
-                fresh.append(("", None))
-            self._is_reasoning = segment.reasoning
-            fresh.append((segment.text, segment.source))
-        self.runs += fresh
-        return fresh
-
-
 class TokenDocument:
     """Growing plain text with visible line ends, which are tokens too.
 
@@ -96,26 +70,27 @@ class TokenDocument:
         self._last = ""
         """The last printed character."""
         self._joined = False
+        self._is_reasoning: bool | None = None
 
     @property
     def open(self) -> list[Row]:
         """The row after the frozen rows."""
         return [self._row()] if self._text else []
 
-    def append(self, runs: Iterable[Run]) -> tuple[int, list[Row]]:
-        """Add runs; return the changed rows, and the number of the first."""
+    def append(self, segments: Iterable[Segment]) -> tuple[int, list[Row]]:
+        """Add text; return the changed rows, and the number of the first."""
         n_frozen = len(self.frozen)
-        for text, source in runs:
-            if not text:
+        for segment in filter(lambda segment: segment.text, segments):
+            if self._is_reasoning not in (None, segment.reasoning):
                 # A blank row between reasoning and answer.
                 if self._text:
                     self._freeze(joined=False)
                 self.frozen.append(Row())
-                continue
-            text = printable(text, self._last)
+            self._is_reasoning = segment.reasoning
+            text = printable(segment.text, self._last)
             self._last = text[-1:] or self._last
             for line in text.splitlines(keepends=True):
-                self._add(line, self._styles.of(source))
+                self._add(line, self._styles.of(segment.source))
         return n_frozen, [*self.frozen[n_frozen:], *self.open]
 
     def _add(self, line: str, style: str) -> None:

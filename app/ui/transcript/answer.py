@@ -13,11 +13,11 @@ from app.engine.text.segments import Segment
 from app.engine.text.tool_calls import shown_call
 from app.engine.types import FinishReason
 from app.ui.key_names import key
-from app.ui.reading.token_rows import TokenRuns, TokenStyles
+from app.ui.reading.token_rows import TokenStyles
 from app.ui.transcript.endings import in_keys, remark_on
 from app.ui.transcript.message import MessageItem, error_parts
-from app.ui.transcript.message_part import QUIET, MessagePart, Painter
-from app.ui.transcript.parts import Folding, MarkdownPart, Reasoning, TokenPart
+from app.ui.transcript.message_part import QUIET, MessagePart
+from app.ui.transcript.parts import MarkdownPart, Reasoning, TokenPart
 from app.ui.widgets.row_canvas import typed_rows
 
 
@@ -25,26 +25,24 @@ class AnswerMessage(MessageItem):
     """An answer, or the reason why a prompt has none.
 
     Attributes:
-        token_runs: Sources of all tokens; None if the beginning of the answer was not seen.
         tokens: The text in the colors of its sources, while it replaces the formatted text.
         marked_code: Number of the marked code block, from 1; 0 for none.
         has_grown: Whether text arrived since the answer began or was continued.
     """
 
-    def __init__(self, node: Node, paint: Painter, *, is_running: bool = False) -> None:
+    def __init__(self, node: Node, *, is_running: bool = False) -> None:
         is_answer = node.role is Role.ASSISTANT
-        super().__init__("Answer", node, paint)
+        super().__init__("Answer", node)
         # Leading spaces would make the first line a code block.
         self._text, self._thought = (node.text.lstrip(), node.reasoning) if is_answer else ("", "")
         self._call_text = "\n".join(map(shown_call, node.calls))
-        self.token_runs = None if self._text or self._thought or self._call_text else TokenRuns()
+        self._segments: list[Segment] | None = None if self._text or self._thought or self._call_text else []
+        """The whole answer with its sources; None if its beginning was not seen."""
         self.tokens: TokenPart | None = None
         self.marked_code = 0
         self.has_grown = False
         self._styles: TokenStyles | None = None
         self._shows_reasoning = False
-        self._reasoning: Reasoning | None = None
-        self._markdown: MarkdownPart | None = None
         self._activity = "waiting for the models" if node.id < 0 else None
         self._is_running = is_running
 
@@ -56,21 +54,19 @@ class AnswerMessage(MessageItem):
     def text(self) -> str:
         return self._text
 
-    @property
-    def foldings(self) -> Sequence[Folding]:
-        return [self._reasoning] if self._reasoning is not None and self._thought.strip() else []
-
-    @property
+    @cached_property
     def reasoning(self) -> Reasoning:
-        """Return the reasoning of an answer that is laid out."""
-        assert self._reasoning is not None
-        return self._reasoning
+        """The reasoning of an answer that is laid out."""
+        made = Reasoning(self._thought)
+        made.fold(opened=self._shows_reasoning)
+        return made
 
-    @property
+    @cached_property
     def markdown(self) -> MarkdownPart:
-        """Return the text of an answer that is laid out."""
-        assert self._markdown is not None
-        return self._markdown
+        """The text of an answer that is laid out."""
+        made = MarkdownPart(has_code_keys=True)
+        made.append(self._text)
+        return made
 
     @property
     def is_reading(self) -> bool:
@@ -86,32 +82,35 @@ class AnswerMessage(MessageItem):
 
     @cached_property
     def _calls(self) -> MessagePart:
-        return MessagePart(self._paint)
+        return MessagePart()
 
     @cached_property
     def _remark(self) -> MessagePart:
-        return MessagePart(self._paint, style=QUIET, n_below=1)
+        return MessagePart(style=QUIET, n_below=1)
 
     def lay_out(self) -> None:
-        self._reasoning = Reasoning(self._paint, self._thought)
-        self._reasoning.fold(opened=self._shows_reasoning)
-        self._markdown = MarkdownPart(self._paint, has_code_keys=True)
-        self._markdown.append(self._text)
-        self._arrange()
-
-    def _arrange(self) -> None:
-        if self._markdown is None:
-            return
+        """Make the parts, or arrange them again."""
         self.tokens = None
-        if self._styles is not None and self.token_runs is not None:
-            self.tokens = TokenPart(self._paint, self.token_runs.runs, self._styles)
+        if self._styles is not None and self._segments is not None:
+            self.tokens = TokenPart(self._segments, self._styles)
         failure = None if self._is_running else self.node.ending.failure
-        error = error_parts(self._paint, in_keys(failure, self.pair)) if failure is not None else []
+        error = error_parts(in_keys(failure, self.pair)) if failure is not None else []
+        self._draw_calls()
         # The tokens show who wrote the text, instead of its formatting.
-        self._calls.put(0, list(typed_rows(printable(self._call_text))))
-        text = [*self.reasoning.parts, self._markdown, self._calls] if self.tokens is None else [self.tokens]
+        text = [*self.reasoning.parts, self.markdown, self._calls] if self.tokens is None else [self.tokens]
         self.parts = [self._label, *text, self._remark, *error]
         self._draw_remark()
+        self._find_foldings()
+
+    def _arrange(self) -> None:
+        if self.is_laid_out:
+            self.lay_out()
+
+    def _draw_calls(self) -> None:
+        self._calls.put(0, list(typed_rows(printable(self._call_text))))
+
+    def _find_foldings(self) -> None:
+        self.foldings = [self.reasoning] if self._thought.strip() else ()
 
     def place(self, at: int, of: int, *, can_go_on: bool, model: str) -> None:
         super().place(at, of, can_go_on=can_go_on, model=model)
@@ -120,8 +119,8 @@ class AnswerMessage(MessageItem):
     def show_reasoning(self, *, shown: bool) -> None:
         """Open or close the reasoning."""
         self._shows_reasoning = shown
-        if self._reasoning is not None:
-            self._reasoning.fold(opened=shown)
+        if self.is_laid_out:
+            self.reasoning.fold(opened=shown)
 
     def show_tokens(self, styles: TokenStyles | None) -> None:
         """Show the tokens in the colors of their sources, if known; None shows the formatted text."""
@@ -133,22 +132,23 @@ class AnswerMessage(MessageItem):
     def add(self, segments: Sequence[Segment]) -> None:
         """Show more text, and store its sources."""
         self.has_grown = True
-        if self.token_runs is not None:
-            runs = self.token_runs.add(segments)
-            if self.tokens is not None:
-                self.tokens.append(runs)
+        if self._segments is not None:
+            self._segments += segments
+        if self.tokens is not None:
+            self.tokens.append(segments)
         thought = "".join(segment.text for segment in segments if segment.reasoning)
         text = "".join(segment.text for segment in segments if not (segment.reasoning or segment.is_call))
+        text = text if self._text else text.lstrip()
         if call := "".join(segment.text for segment in segments if segment.is_call):
             self._call_text += call
-            self._calls.put(0, list(typed_rows(printable(self._call_text))))
-        text = text if self._text else text.lstrip()
+            self._draw_calls()
         self._thought += thought
         self._text += text
-        if thought and self._reasoning is not None:
-            self._reasoning.add(thought)
-        if text and self._markdown is not None:
-            self._markdown.append(text)
+        if thought and self.is_laid_out:
+            self.reasoning.add(thought)
+            self._find_foldings()
+        if text and self.is_laid_out:
+            self.markdown.append(text)
 
     def note(self, text: str | None) -> None:
         """Show an activity for the answer below it; None removes it."""
@@ -188,7 +188,7 @@ class AnswerMessage(MessageItem):
         return self.markdown.mark_code(number) if self.is_laid_out else 0
 
     def request_at(self, part: MessagePart, x: int, y: int) -> str:
-        number = self.markdown.code_label_at(x, y) if part is self._markdown else None
+        number = self.markdown.code_label_at(x, y) if part is self.markdown else None
         return f"copy_code {number}" if number is not None else super().request_at(part, x, y)
 
     def part_with(self, words: re.Pattern[str]) -> MessagePart:

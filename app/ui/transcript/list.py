@@ -21,7 +21,7 @@ from app.ui.reading.token_rows import COLORLESS, STYLES, TokenStyles
 from app.ui.transcript.answer import AnswerMessage
 from app.ui.transcript.endings import remark_on
 from app.ui.transcript.message import Item, MessageItem, ToolMessage, UserMessage, error_parts, notice
-from app.ui.transcript.message_part import QUIET, MessagePart, Painter
+from app.ui.transcript.message_part import QUIET, MessagePart
 from app.ui.transcript.navigation import MessageNavigation
 from app.ui.transcript.parts import BriefRow, TokenPart
 from app.ui.transcript.preview import PicturePreview
@@ -47,8 +47,8 @@ _N_LINES_AROUND, _MIN_LINES = 8, 3
 class Welcome(Item):
     """Legend of the two colors, and the next steps."""
 
-    def __init__(self, paint: Painter) -> None:
-        super().__init__([MessagePart(paint, style=QUIET, n_below=1)])
+    def __init__(self) -> None:
+        super().__init__([MessagePart(style=QUIET, n_below=1)])
 
     def draw(self, keys: Mapping[str, str], width: int, height: int, *, has_draft: bool) -> None:
         """Show the drafting of answers and the keys by binding id, for a window of this height."""
@@ -79,7 +79,7 @@ class MessageList(MessageNavigation):
 
     def __init__(self) -> None:
         super().__init__()
-        self._welcome = Welcome(self.paint)
+        self._welcome = Welcome()
         self._tree = Tree()
         self._pair: PairInfo | None = None
         self._shown: object = None
@@ -156,9 +156,9 @@ class MessageList(MessageNavigation):
 
     def _new(self, node: Node, is_answer: bool, last: Node | None) -> MessageItem:
         if not is_answer:
-            return (ToolMessage if node.role is Role.TOOL else UserMessage)(node, self.paint)
+            return (ToolMessage if node.role is Role.TOOL else UserMessage)(node)
         is_running = self._is_running and node is last and node.role is Role.ASSISTANT
-        answer = AnswerMessage(node, self.paint, is_running=is_running)
+        answer = AnswerMessage(node, is_running=is_running)
         answer.show_tokens(self._token_styles)
         answer.show_reasoning(shown=self._shows_reasoning)
         return answer
@@ -209,11 +209,11 @@ class MessageList(MessageNavigation):
 
     def notice(self, text: str) -> None:
         """Show a notice at the end, or, while an answer is awaited, above its prompt."""
-        self._insert(notice(self.paint, text), before=self._unanswered)
+        self._insert(notice(text), before=self._unanswered)
 
     def fail(self, error: AppError) -> None:
         """Show an error that belongs to no answer."""
-        self._insert(Item(error_parts(self.paint, error)))
+        self._insert(Item(error_parts(error)))
 
     def _insert(self, item: Item, before: Item | None = None) -> None:
         self.items.insert(self.items.index(before) if before is not None else len(self.items), item)
@@ -307,7 +307,7 @@ class MessageList(MessageNavigation):
     def mark_tokens(self, start: int, end: int) -> None:
         """Mark characters of the tokens of the last turn, counted through all its answers."""
         for answer, tokens in self.turn_tokens:
-            tokens.mark(start, end)
+            tokens.mark_characters(start, end)
             self.update(answer)
             start, end = start - len(tokens.plain), end - len(tokens.plain)
 

@@ -17,7 +17,7 @@ from app.core.printable import printable
 from app.models.pair_info import PairInfo
 from app.ui.key_names import for_chat, key
 from app.ui.reading.rows import Row
-from app.ui.transcript.message_part import QUIET, MessagePart, Painter
+from app.ui.transcript.message_part import QUIET, MessagePart
 from app.ui.transcript.parts import BriefRow, Folding, folded_attachment, folded_result, folded_summary
 from app.ui.transcript.preview import PicturePreview
 from app.ui.widgets.row_canvas import typed_rows
@@ -71,17 +71,17 @@ class Item:
         return found
 
 
-def notice(paint: Painter, text: str) -> Item:
+def notice(text: str) -> Item:
     """Return a notice."""
-    return Item([MessagePart(paint, typed_rows(printable(for_chat(text))), style=QUIET, n_below=1)], is_notice=True)
+    return Item([MessagePart(typed_rows(printable(for_chat(text))), style=QUIET, n_below=1)], is_notice=True)
 
 
-def error_parts(paint: Painter, error: AppError) -> list[MessagePart]:
+def error_parts(error: AppError) -> list[MessagePart]:
     """Return an error and its fix."""
     message, hint = (printable(for_chat(text)) for text in (error.message, error.hint))
-    parts = [MessagePart(paint, typed_rows(message), prefix=_ERROR_BAR)]
+    parts = [MessagePart(typed_rows(message), prefix=_ERROR_BAR)]
     if hint:
-        parts.append(MessagePart(paint, typed_rows(hint), prefix=_ERROR_BAR, style=QUIET))
+        parts.append(MessagePart(typed_rows(hint), prefix=_ERROR_BAR, style=QUIET))
     parts[-1].n_below = 1
     return parts
 
@@ -93,20 +93,21 @@ class MessageItem(Item):
         node: The message as last shown.
         pair: The loaded pair, on which the fix of an error depends.
         can_go_on: Whether it is an answer that ended early.
+        foldings: The collapsible parts of a message that is laid out, from top to bottom.
     """
 
-    def __init__(self, speaker: str, node: Node, paint: Painter) -> None:
+    def __init__(self, speaker: str, node: Node) -> None:
         super().__init__(())
         self.node = node
         self.pair: PairInfo | None = None
         self.can_go_on = self.is_unread = self.is_edited = False
-        self._paint = paint
+        self.foldings: Sequence[Folding] = ()
         self._speaker = speaker
         self._branch = self._branches = 1
 
     @cached_property
     def _label(self) -> MessagePart:
-        return MessagePart(self._paint, style=QUIET)
+        return MessagePart(style=QUIET)
 
     @property
     def id(self) -> int | None:
@@ -117,11 +118,6 @@ class MessageItem(Item):
     def text(self) -> str:
         """The text without attachments and reasoning."""
         raise NotImplementedError
-
-    @property
-    def foldings(self) -> Sequence[Folding]:
-        """The collapsible parts, from top to bottom."""
-        return ()
 
     def lay_out(self) -> None:
         """Make the parts."""
@@ -178,9 +174,8 @@ class MessageItem(Item):
 class UserMessage(MessageItem):
     """A prompt or a system message; attachments, and a summary of earlier messages, are collapsed."""
 
-    def __init__(self, node: Node, paint: Painter) -> None:
-        super().__init__("You" if node.role is Role.USER else "System", node, paint)
-        self._foldings: list[Folding] = []
+    def __init__(self, node: Node) -> None:
+        super().__init__("You" if node.role is Role.USER else "System", node)
 
     @cached_property
     def text(self) -> str:
@@ -188,24 +183,18 @@ class UserMessage(MessageItem):
 
     @cached_property
     def _passage(self) -> MessagePart:
-        return MessagePart(self._paint, typed_rows(self.text), n_below=1)
-
-    @property
-    def foldings(self) -> Sequence[Folding]:
-        return self._foldings
+        return MessagePart(typed_rows(self.text), n_below=1)
 
     def lay_out(self) -> None:
-        _, attachments = split(self.node.text)
-        self._foldings = [
-            folded_attachment(self._paint, each)
-            if each.picture is None
-            else PicturePreview(self._paint, each, each.picture)
-            for each in attachments
+        compaction, (_, attachments) = self.node.compaction, split(self.node.text)
+        self.foldings = [
+            *([folded_summary(compaction.summary)] if compaction is not None else []),
+            *(
+                folded_attachment(each) if each.picture is None else PicturePreview(each, each.picture)
+                for each in attachments
+            ),
         ]
-        if self.node.compaction is not None:
-            self._foldings.insert(0, folded_summary(self._paint, self.node.compaction.summary))
-        folded = chain.from_iterable(folding.parts for folding in self._foldings)
-        self.parts = [self._label, *folded, self._passage]
+        self.parts = [self._label, *chain(*(folding.parts for folding in self.foldings)), self._passage]
 
     def part_with(self, words: re.Pattern[str]) -> MessagePart:
         return self._passage
@@ -214,25 +203,20 @@ class UserMessage(MessageItem):
 class ToolMessage(MessageItem):
     """The result of a call, collapsed below its answer."""
 
-    def __init__(self, node: Node, paint: Painter) -> None:
-        super().__init__("", node, paint)
-        self._folding: Folding | None = None
+    def __init__(self, node: Node) -> None:
+        super().__init__("", node)
 
     @cached_property
     def text(self) -> str:
         return printable(self.node.text)
 
-    @property
-    def foldings(self) -> Sequence[Folding]:
-        return [self._folding] if self._folding is not None else []
-
     def lay_out(self) -> None:
-        self._folding = folded_result(self._paint, ResultOf.read(self.node.stats), self.text)
-        self.parts = [*self._folding.parts, self._remark]
+        folding = folded_result(ResultOf.read(self.node.stats), self.text)
+        self.foldings, self.parts = [folding], [*folding.parts, self._remark]
 
     @cached_property
     def _remark(self) -> MessagePart:
-        return MessagePart(self._paint, [Row()], style=QUIET)
+        return MessagePart([Row()], style=QUIET)
 
     def place(self, at: int, of: int, *, can_go_on: bool, model: str) -> None:
         super().place(at, of, can_go_on=can_go_on, model=model)
@@ -240,9 +224,9 @@ class ToolMessage(MessageItem):
         self._remark.put(0, more)
 
     def part_with(self, words: re.Pattern[str]) -> MessagePart:
-        assert self._folding is not None
-        self._folding.fold(opened=True)
-        return self._folding.parts[1]
+        (folding,) = self.foldings
+        folding.fold(opened=True)
+        return folding.parts[1]
 
     def _guessed_lines(self, width: int) -> int:
         return 2

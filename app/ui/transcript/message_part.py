@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
-from itertools import islice
 from typing import TypeAlias
 
 from textual.content import Content
@@ -16,8 +14,8 @@ from app.ui.reading.rows import NOTHING, Line, Row
 from app.ui.widgets.row_canvas import n_leading
 from app.ui.widgets.row_layout import RowLayout
 
-Painter: TypeAlias = "Callable[[MessagePart, int, Line, int], Strip]"
-"""Draws a line of the row with a number, at a width."""
+Look: TypeAlias = Callable[[int, Row], Row]
+"""Returns a row, given its number, in the style in which it is shown."""
 QUIET = "$quiet"
 
 
@@ -36,31 +34,27 @@ class MessagePart:
         width: Cells of a line, as last requested.
         prefix: Text before every line, which cannot be selected.
         n_below: Blank lines below the rows.
-        first_number: Number that a selection adds to the rows' numbers, so that no other part has the same.
+        first_number: Number that a selection adds to the rows' numbers, so that no other part has the same; the view
+            that shows the part sets it.
+        paint: Draws a line of the row with a number, at a width; the view sets it as well.
         changed: The first line that has changed since the part was drawn, if any.
     """
 
+    paint: Callable[[MessagePart, int, Line, int], Strip]
+
     def __init__(
-        self,
-        paint: Painter,
-        rows: Iterable[Row] = (),
-        *,
-        prefix: Content = NOTHING,
-        style: str = "",
-        n_below: int = 0,
+        self, rows: Iterable[Row] = (), *, prefix: Content = NOTHING, style: str = "", n_below: int = 0
     ) -> None:
         self.rows: list[Row] = []
         self.width = 0
         self.prefix, self.style, self.n_below = prefix, style, n_below
         self.is_shown = True
-        self.first_number = 0
+        self.first_number = -1
         self.changed: int | None = None
         self._layout = RowLayout(
             lambda: len(self.rows), lambda number, width: self.rows[number].height(width), self._draw, Strip.blank
         )
-        self._paint = paint
-        self._highlighted: re.Pattern[str] | None = None
-        self._chosen_match: int | None = None
+        self._looks: dict[str, Look] = {}
         self._latest: tuple[int, int, Sequence[Line], Sequence[Strip]] = (0, 0, (), ())
         """The last drawn row, its width and its lines."""
         self.put(0, list(rows))
@@ -97,57 +91,34 @@ class MessagePart:
         self._latest = (0, 0, (), ())
 
     def _draw(self, number: int, width: int) -> list[Strip]:
-        lines = list(self._marked(number).lines(width))
+        row = self.rows[number]
+        for look in self._looks.values():
+            row = look(number, row)
+        lines = list(row.lines(width))
         at_number, at_width, before, drawn = self._latest
         # All except the last lines of a growing paragraph stay.
         n_same = n_leading(map(_looks_like, before, lines)) if (at_number, at_width) == (number, width) else 0
-        strips = [*drawn[:n_same], *(self._paint(self, number, line, width) for line in lines[n_same:])]
+        strips = [*drawn[:n_same], *(self.paint(self, number, line, width) for line in lines[n_same:])]
         self._latest = number, width, lines, strips
         return strips
 
-    # Matches of a search
-
-    def highlight(self, words: re.Pattern[str] | None, number: int | None = None) -> None:
-        """Mark every match, also in later rows, and underline one of them; None for `words` removes the marks."""
-        self._highlighted, self._chosen_match = words, number
+    def mark(self, what: str, look: Look | None) -> None:
+        """Show all rows, also later ones, in another style until None ends that; the lines keep their heights."""
+        self._looks.pop(what, None)
+        if look is not None:
+            self._looks[what] = look
         self.redraw()
+        self.changed = 0
 
-    def _marked(self, number: int) -> Row:
-        row, words = self.rows[number], self._highlighted
-        if words is None:
-            return row
-        chosen = self.match(words, self._chosen_match) if self._chosen_match is not None else None
-        row = row.highlighted(words)
-        if chosen is not None and chosen[0] == number:
-            row = replace(row, content=row.content.stylize("underline", *chosen[1].span()))
-        return row
+    def matches(self, words: re.Pattern[str]) -> list[tuple[int, re.Match[str]]]:
+        """Return the matches in all rows, each with the number of its row."""
+        return [(at, match) for at, row in enumerate(self.rows) for match in words.finditer(row.content.plain)]
 
-    def n_matches(self, words: re.Pattern[str]) -> int:
-        """Return how many matches the rows have."""
-        return sum(1 for row in self.rows for _ in words.finditer(row.content.plain))
-
-    def match(self, words: re.Pattern[str], number: int = 0) -> tuple[int, re.Match[str]] | None:
-        """Return the match with a number from 0, and the number of its row, if it exists."""
-        found = ((at, match) for at, row in enumerate(self.rows) for match in words.finditer(row.content.plain))
-        return next(islice(found, number, None), None)
-
-    def line_of_match(self, words: re.Pattern[str], number: int = 0) -> int | None:
-        """Return the screen line of the match with a number from 0; None if it does not exist or is not laid out."""
-        found = self.match(words, number)
-        if found is None or not self.width:
-            return None
-        at, match = found
-        lines = self.rows[at].lines(self.width)
+    def line_of(self, row: int, at: int) -> int:
+        """Return the screen line of a character of a row."""
+        lines = self.rows[row].lines(self.width)
         ends = (max((start + len(part) for start, part in line if start is not None), default=0) for line in lines)
-        return self.top_of(at) + n_leading(end <= match.start() for end in ends)
-
-    def mark_match(self, words: re.Pattern[str], number: int, style: str) -> None:
-        """Mark the match with a number from 0, if it exists, in a style."""
-        if (found := self.match(words, number)) is not None:
-            at, match = found
-            row = self.rows[at]
-            marked = replace(row, content=row.content.stylize(style, *match.span()))
-            self.put(at, [marked, *self.rows[at + 1 :]])
+        return self.top_of(row) + n_leading(end <= at for end in ends)
 
     def selected(self, selection: Selection) -> Iterator[str]:
         """Yield the selected text of each row, with unwrapped lines."""

@@ -13,6 +13,7 @@ from textual.message import Message
 
 from app.ui.actions import MATCHES, MESSAGE, bindings
 from app.ui.key_names import key
+from app.ui.reading.rows import Row
 from app.ui.transcript.answer import AnswerMessage
 from app.ui.transcript.message import MessageItem
 from app.ui.transcript.message_part import MessagePart
@@ -70,7 +71,7 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
             # The message was removed after the click.
             return
         if self._match is not None:
-            self._match[2].highlight(None)
+            self._match[2].mark("match", None)
             self._match = None
         before, self.chosen, self._keys_act = self.chosen, message, focus
         if isinstance(before, AnswerMessage) and before is not message:
@@ -137,37 +138,34 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
     @property
     def has_next_code(self) -> bool:
         """Return whether a code block follows the marked code block, or the beginning of the chosen message."""
+        return self.chosen is not None and self._code_beyond(1) is not None
+
+    def _code_beyond(self, direction: int) -> tuple[AnswerMessage, int] | None:
+        """Return the number of the next (1) or the previous (-1) code block and its answer, at first the last block."""
         chosen = self.chosen
-        if chosen is None:
-            return False
-        if isinstance(chosen, AnswerMessage) and chosen.marked_code < len(code_blocks(chosen.text)):
-            return True
-        below = self.items[self.items.index(chosen) + 1 :]
-        return any(isinstance(item, AnswerMessage) and code_blocks(item.text) for item in below)
+        here = self.items.index(chosen) if chosen is not None else len(self.items) - 1
+        for item in self.items[here:] if direction > 0 else self.items[here::-1]:
+            if isinstance(item, AnswerMessage):
+                marked = item.marked_code if item is chosen else 0
+                numbers = range(1, len(code_blocks(item.text)) + 1)[::direction]
+                for number in numbers:
+                    if not marked or (number - marked) * direction > 0:
+                        return item, number
+        return None
 
     def step_code(self, direction: int) -> bool:
         """Mark the next (1) or the previous (-1) code block, at first the last block; return whether there is one."""
-        chosen = self.chosen
-        if isinstance(chosen, AnswerMessage):
-            n_code = len(code_blocks(chosen.text))
-            at = chosen.marked_code + direction if chosen.marked_code else 1 if direction > 0 else n_code
-            if 1 <= at <= n_code:
-                self._mark_code(chosen, at)
-                return True
-        here = self.items.index(chosen) if chosen is not None else len(self.items)
-        others = self.items[here + 1 :] if direction > 0 and chosen is not None else self.items[:here][::-1]
-        for item in others:
-            if isinstance(item, AnswerMessage) and (blocks := code_blocks(item.text)):
-                self.choose(item)
-                self._mark_code(item, 1 if direction > 0 else len(blocks))
-                return True
-        return False
-
-    def _mark_code(self, answer: AnswerMessage, number: int) -> None:
+        found = self._code_beyond(direction)
+        if found is None:
+            return False
+        answer, number = found
+        if answer is not self.chosen:
+            self.choose(answer)
         line = answer.mark_code(number)
         self.post_message(self.SelectionChanged())
         self.update(answer)
         self.show_line(answer, answer.markdown, line)
+        return True
 
     # Search
 
@@ -204,16 +202,22 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
             self.show_at_top(message)
         part = message.part_with(words)
         self.settle()
-        number = number if number >= 0 else part.n_matches(words) - 1
-        if number < 0 or part.match(words, number) is None:
+        found = part.matches(words)
+        number = number if number >= 0 else len(found) - 1
+        if not 0 <= number < len(found):
             return False
         self.choose(message)
         self._match = words, number, part
-        part.highlight(words, number)
+        row, match = found[number]
+
+        def look(at: int, shown: Row) -> Row:
+            shown = shown.highlighted(words)
+            return shown.stylized("underline", *match.span()) if at == row else shown
+
+        part.mark("match", look)
         self._draw_again([message])
-        line = part.line_of_match(words, number)
-        if line is not None and part in message.parts:
-            self.show_line(message, part, line)
+        if part in message.parts:
+            self.show_line(message, part, part.line_of(row, match.start()))
         return True
 
     # Keys and clicks

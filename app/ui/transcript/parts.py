@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from time import monotonic
@@ -13,11 +13,12 @@ from app.conversations.attached import Attachment
 from app.conversations.message import ResultOf
 from app.core.printable import printable
 from app.core.units import counted
+from app.engine.text.segments import Segment
 from app.ui.key_names import code_key
 from app.ui.reading.rows import NOTHING, CodeStart, Line, Row
-from app.ui.reading.token_rows import LINE_END, Run, TokenDocument, TokenStyles
+from app.ui.reading.token_rows import LINE_END, TokenDocument, TokenStyles
 from app.ui.text import size
-from app.ui.transcript.message_part import QUIET, MessagePart, Painter
+from app.ui.transcript.message_part import QUIET, MessagePart
 from app.ui.widgets.row_canvas import n_leading, typed_rows
 
 _MARKED_BAR_STYLE = "bold $foreground"
@@ -30,17 +31,13 @@ INDENT = Content("  ")
 class MarkdownPart(MessagePart):
     """Growing Markdown; a long text is read in pieces, so that keys do not wait for it."""
 
-    def __init__(
-        self, paint: Painter, *, has_code_keys: bool = False, prefix: Content = NOTHING, style: str = ""
-    ) -> None:
+    def __init__(self, *, has_code_keys: bool = False, prefix: Content = NOTHING, style: str = "") -> None:
         # The first frame need not wait for the Markdown parser.
         from app.ui.reading.document import MarkdownDocument
 
-        super().__init__(paint, prefix=prefix, style=style, n_below=1)
+        super().__init__(prefix=prefix, style=style, n_below=1)
         self._document = MarkdownDocument(code_key if has_code_keys else None)
         self.unread = ""
-        self._unmarked: tuple[int, Sequence[Row]] = (0, ())
-        """The first row of the marked code block, and its rows without the mark."""
 
     def append(self, text: str) -> None:
         """Show more text; show a long text in part, until the next call of `read`."""
@@ -63,19 +60,16 @@ class MarkdownPart(MessagePart):
     def mark_code(self, number: int) -> int:
         """Mark only the code block with a number from 1; return its first line. 0 marks none."""
         self.read_all()
-        at, before = self._unmarked
-        rows = [*self.rows[:at], *before, *self.rows[at + len(before) :]]
-        starts = [index for index, row in enumerate(rows) if isinstance(row, CodeStart)]
-        at = starts[number - 1] if 1 <= number <= len(starts) else 0
-        end = at + 1 + n_leading(type(row) is Row and row.source is not None for row in rows[at + 1 :])
-        self._unmarked = (at, rows[at:end] if number else ())
-        for index in range(at, end if number else at):
-            row = rows[index]
-            rows[index] = replace(
-                row, first=row.first.stylize(_MARKED_BAR_STYLE), rest=row.rest.stylize(_MARKED_BAR_STYLE)
-            )
-        self.put(0, rows)
-        return self.top_of(at)
+        starts = [at for at, row in enumerate(self.rows) if isinstance(row, CodeStart)]
+        start = starts[number - 1] if 1 <= number <= len(starts) else 0
+        end = start + 1 + n_leading(type(row) is Row and row.source is not None for row in self.rows[start + 1 :])
+
+        def look(at: int, row: Row) -> Row:
+            first, rest = (bar.stylize(_MARKED_BAR_STYLE) for bar in (row.first, row.rest))
+            return replace(row, first=first, rest=rest) if start <= at < end else row
+
+        self.mark("code", look if number else None)
+        return self.top_of(start)
 
     def code_label_at(self, x: int, y: int) -> int | None:
         """Return the number, from 1, of the code block whose label is at a cell, if any."""
@@ -88,30 +82,33 @@ class MarkdownPart(MessagePart):
 class TokenPart(MessagePart):
     """The plain text of an answer, in the color of each token's source."""
 
-    def __init__(self, paint: Painter, runs: Iterable[Run], styles: TokenStyles) -> None:
-        super().__init__(paint, n_below=1)
+    def __init__(self, segments: Iterable[Segment], styles: TokenStyles) -> None:
+        super().__init__(n_below=1)
         self._document = TokenDocument(styles)
-        self.append(runs)
+        self.append(segments)
 
-    def append(self, runs: Iterable[Run]) -> None:
+    def append(self, segments: Iterable[Segment]) -> None:
         """Show more text."""
-        self.put(*self._document.append(runs))
+        self.put(*self._document.append(segments))
 
     @property
     def plain(self) -> str:
         """The whole text."""
         return "".join(map(_plain, self.rows))
 
-    def mark(self, start: int, end: int) -> None:
+    def mark_characters(self, start: int, end: int) -> None:
         """Mark only the characters in a range."""
-        rows = [*self._document.frozen, *self._document.open]
+        marked: dict[int, tuple[int, int]] = {}
         at = 0
-        for number, row in enumerate(rows):
-            begin, stop = max(start - at, 0), min(end - at, len(_plain(row)))
-            if begin < stop:
-                rows[number] = replace(row, content=row.content.stylize("reverse", begin, stop))
+        for number, row in enumerate(self.rows):
+            marked[number] = max(start - at, 0), min(end - at, len(_plain(row)))
             at += len(_plain(row))
-        self.put(0, rows)
+
+        def look(number: int, row: Row) -> Row:
+            begin, stop = marked.get(number, (0, 0))
+            return row.stylized("reverse", begin, stop) if begin < stop else row
+
+        self.mark("step", look)
 
     def character(self, row: int, at: int) -> int:
         """Return the index in the whole text of a character of a row."""
@@ -149,8 +146,8 @@ class Folding:
         title: The summary without the arrow; None shows nothing.
     """
 
-    def __init__(self, paint: Painter, title: str | None, contents: MessagePart) -> None:
-        self.parts = MessagePart(paint, style=QUIET), contents
+    def __init__(self, title: str | None, contents: MessagePart) -> None:
+        self.parts = MessagePart(style=QUIET), contents
         self._title = title
         self.fold(opened=False)
 
@@ -168,29 +165,29 @@ class Folding:
         self.parts[0].put(0, list(typed_rows(f"{arrow} {self._title}")) if self._title is not None else ())
 
 
-def _folded_text(paint: Painter, title: str, text: str) -> Folding:
-    return Folding(paint, title, MessagePart(paint, typed_rows(_beginning(text)), prefix=INDENT, style=QUIET))
+def _folded_text(title: str, text: str) -> Folding:
+    return Folding(title, MessagePart(typed_rows(_beginning(text)), prefix=INDENT, style=QUIET))
 
 
-def folded_attachment(paint: Painter, attachment: Attachment) -> Folding:
+def folded_attachment(attachment: Attachment) -> Folding:
     """Return an attachment under its name and size."""
     about = f"  {size(attachment.size)}" if attachment.is_file else ""
-    return _folded_text(paint, f"{printable(attachment.name)}{about}", attachment.text)
+    return _folded_text(f"{printable(attachment.name)}{about}", attachment.text)
 
 
-def folded_result(paint: Painter, result: ResultOf, text: str) -> Folding:
+def folded_result(result: ResultOf, text: str) -> Folding:
     """Return the result of a call under the name of its tool and its size, or under its error."""
     lines = text.splitlines()
     outcome = f"failed: {_cut(lines[0], _MAX_ERROR) if lines else ''}" if result.failed else counted(len(lines), "line")
     seconds = f", {result.seconds:,.1f} s" if result.seconds >= _MIN_SHOWN_S else ""
-    return _folded_text(paint, f"{printable(result.tool)}  {outcome}{seconds}", text)
+    return _folded_text(f"{printable(result.tool)}  {outcome}{seconds}", text)
 
 
-def folded_summary(paint: Painter, text: str) -> Folding:
+def folded_summary(text: str) -> Folding:
     """Return the summary that replaces the dimmed messages for the model."""
     n = len(text.split())
     title = f"the dimmed messages as a summary, {n:,} word{'s' * (n != 1)}; /summary changes it"
-    return _folded_text(paint, title if text else "the model no longer reads the dimmed messages", text)
+    return _folded_text(title if text else "the model no longer reads the dimmed messages", text)
 
 
 def _beginning(text: str) -> str:
@@ -211,10 +208,10 @@ class Reasoning(Folding):
         markdown: The part with the text, which is read when it is opened.
     """
 
-    def __init__(self, paint: Painter, text: str) -> None:
-        self.markdown = MarkdownPart(paint, prefix=INDENT, style=QUIET)
+    def __init__(self, text: str) -> None:
+        self.markdown = MarkdownPart(prefix=INDENT, style=QUIET)
         self.text = self._unread = ""
-        super().__init__(paint, None, self.markdown)
+        super().__init__(None, self.markdown)
         self._n_words = 0
         self._began = self._latest = 0.0
         self._add(text)

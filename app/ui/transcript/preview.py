@@ -15,7 +15,7 @@ from app.core.errors import AppError
 from app.core.pictures import Picture, PictureData, pixels
 from app.core.printable import printable
 from app.ui.text import size
-from app.ui.transcript.message_part import MessagePart, Painter
+from app.ui.transcript.message_part import MessagePart
 from app.ui.transcript.parts import INDENT, BriefRow, Folding
 
 _MOST_COLUMNS, _MOST_ROWS, _LEAST_ROWS = 40, 12, 4
@@ -27,11 +27,11 @@ _SHARE_OF_WINDOW = 4
 class PicturePreview(Folding):
     """Name and size of a picture; if open, a preview."""
 
-    def __init__(self, paint: Painter, attachment: Attachment, picture: Picture) -> None:
+    def __init__(self, attachment: Attachment, picture: Picture) -> None:
         self.picture = picture
         self._about = [f"{printable(attachment.name)}  {picture.width:,} × {picture.height:,}", "", ""]
         """Name, bytes and tokens, as far as they are known."""
-        super().__init__(paint, self._about[0], MessagePart(paint, prefix=INDENT))
+        super().__init__(self._about[0], MessagePart(prefix=INDENT))
         self.fold(opened=True)
 
     def show(self, data: PictureData, preview: Content) -> None:

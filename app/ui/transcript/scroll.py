@@ -138,7 +138,7 @@ class LineScroll(ScrollView, RowCanvas):
         """Number the rows of an item for a selection, because all of it is drawn."""
         for number, part in enumerate(self.items[at].parts):
             if part.first_number != (first := (at << _PART_BITS | number) << _ROW_BITS):
-                part.first_number = first
+                part.first_number, part.paint = first, self.paint
                 part.redraw()
         self.items[at].changed_line(self._width)
 

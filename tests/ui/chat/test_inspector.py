@@ -10,7 +10,7 @@ from app.engine.sources import Source
 from app.ui.chat.inspector import Inspector, step_rows, step_spans
 from app.ui.text import MARK
 from tests.ui.driver import Chat, open_chat
-from tests.ui.transcript.test_parts import BOTH, ROUND, D, T, says, tokens_shown
+from tests.ui.transcript.test_parts import BOTH, ROUND, D, T, says
 
 
 def wheel(kind: type[events.MouseEvent]) -> events.MouseEvent:
@@ -97,20 +97,13 @@ async def test_a_clicked_token_chooses_its_step_and_is_marked() -> None:
         await chat.shows("First one two three")
         await chat.click("two")
         await chat.shows("step 2 of 3")
-        await chat.until(lambda: marked(chat) == [" two"])
+        await chat.until(lambda: chat.styled("reverse") == [" two"])
         assert chat.screen.view.prompt.has_focus
         await chat.pilot.press("left")
-        await chat.until(lambda: marked(chat) == [" one"])
+        await chat.until(lambda: chat.styled("reverse") == [" one"])
         await chat.click("First")
         await chat.shows("The first token comes with the prompt, before step 1.")
-        assert marked(chat) == [" one"]
-
-
-def marked(chat: Chat) -> list[str]:
-    """The marked pieces of the answer's text."""
-    (tokens,) = tokens_shown(chat)
-    contents = [row.content for row in tokens.rows]
-    return [text.plain[span.start : span.end] for text in contents for span in text.spans if span.style == "reverse"]
+        assert chat.styled("reverse") == [" one"]
 
 
 def test_a_step_is_found_in_the_text_of_an_answer() -> None:

@@ -98,19 +98,13 @@ async def test_measuring_and_prompt_progress_are_shown() -> None:
 
 
 async def test_the_first_difference_is_explained_and_marked() -> None:
-    async with open_comparison() as compare:
+    async with open_comparison(size=(120, 40)) as compare:
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2, text=OTHER)], differences={AUTOMATIC: TIE})
         await compare.chat.shows("rounding difference: close")
         told = " ".join(compare.chat.text.split())
         assert 'differs at token 4 (rounding) "·pivot" without drafts (41.24% against 41.20%)' in told
         assert '"·middle" with (41.27% against 41.19%)' in told
-        screen = compare.chat.pilot.app.screen
-        assert isinstance(screen, CompareScreen)
-        marked = {}
-        for name, pane in screen.panes.items():
-            rows = [row.content for row in pane.markdown[False].rows]
-            marked[name] = [r.plain[s.start : s.end] for r in rows for s in r.spans if "underline" in str(s.style)]
-        assert marked == {PLAIN: ["pivot"], AUTOMATIC: ["middle"]}
+        assert compare.chat.styled("underline") == ["pivot", "middle"]
 
 
 async def test_a_text_is_rendered_and_says_where_it_stops() -> None:
@@ -140,9 +134,9 @@ async def test_a_difference_behind_markup_and_reasoning_is_marked() -> None:
         screen = compare.chat.pilot.app.screen
         assert isinstance(screen, CompareScreen)
         for pane, last in zip(screen.panes.values(), ("one", "two"), strict=True):
-            (row,) = pane.markdown[False].rows
-            ends = [span.end for span in row.content.spans if "underline" in str(span.style)]
-            assert (ends, row.content.plain[-3:]) == ([len(row.content.plain)], last)
+            parts = [part for strip in pane.markdown[False].lines(0, 1) for part in strip if part.text.strip()]
+            marked = [part.style is not None and bool(part.style.underline) for part in parts]
+            assert (marked.index(True), parts[-1].text) == (len(parts) - 1, last)
 
 
 async def test_fixed_settings_add_a_third_side() -> None:

@@ -11,6 +11,7 @@ from textual.content import Content
 
 from app.core.printable import printable
 from app.engine.sources import Source
+from app.engine.text.segments import Segment
 from app.ui.reading import document, highlight
 from app.ui.reading.blocks import code_rows, parser
 from app.ui.reading.document import MarkdownDocument, preload
@@ -148,7 +149,7 @@ def test_long_code_lines_wrap_with_a_mark_and_copy_whole() -> None:
 def test_tabs_stop_at_cells_behind_characters_of_any_width(before: str, stop: int) -> None:
     text = f"{before}\tx"
     tokens = TokenDocument()
-    tokens.append([(f"{text}\n", Source.MODEL)])
+    tokens.append([Segment(f"{text}\n", Source.MODEL)])
     for found in ([as_typed(Content(text))], rows(f"```\n{text}\n```"), rows(f"$$\n{text}\n$$")[1:2], tokens.frozen):
         assert [cell_len(row.content.plain.partition("x")[0]) for row in found] == [stop]
         assert found[0].part(0, -1).endswith("x"), "the mark of a line end is not copied"

@@ -26,7 +26,7 @@ class OnePart(App[None]):
 
     def compose(self) -> ComposeResult:
         self.view = LineScroll()
-        self.part = MessagePart(self.view.paint)
+        self.part = MessagePart()
         self.item = Item([self.part])
         self.view.items = [self.item]
         yield self.view

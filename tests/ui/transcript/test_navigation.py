@@ -38,13 +38,6 @@ def marked(chat: Chat) -> list[int]:
     return [answer.marked_code for answer in chat.answers]
 
 
-def underlined(chat: Chat) -> list[str]:
-    """Return the underlined text on the screen: the chosen match."""
-    screen = chat.pilot.app.screen
-    strips = screen._compositor.render_strips(screen.size)
-    return [part.text for strip in strips for part in strip if part.style is not None and part.style.underline]
-
-
 async def test_a_code_block_shows_and_has_its_own_key(copied: list[tuple[str, str]]) -> None:
     async with open_chat() as chat:
         await chat.exchange("code", TWO)
@@ -108,10 +101,10 @@ async def test_a_search_opens_at_its_hit_and_highlights_it(file: Path, size: tup
         await chat.list_conversations()
         await chat.press(*"unittest", shows="UnitTest")
         await chat.press("enter", shows="Then a UnitTest helps.")
-        assert underlined(chat) == ["UnitTest"]
+        assert chat.styled("underline") == ["UnitTest"]
         await chat.press("enter", shows="There is no match above.")
         await chat.press(*" ok")
-        assert (chat.prompt, underlined(chat)) == (" ok", [])
+        assert (chat.prompt, chat.styled("underline")) == (" ok", [])
 
 
 async def test_words_are_found_from_the_last_match_on() -> None:
@@ -125,11 +118,11 @@ async def test_words_are_found_from_the_last_match_on() -> None:
                 await chat.press(("enter", "up", "ctrl+f")[n - 1], shows=line)
             else:
                 await chat.shows(line)
-            assert underlined(chat) == [("owl", "owl", "owl", "Owl")[n]]
+            assert chat.styled("underline") == [("owl", "owl", "owl", "Owl")[n]]
         await chat.press("enter", shows="There is no match above.")
         await chat.press("down", "down", shows="One owl.")
         await chat.press("escape")
-        assert (underlined(chat), chat.screen.view.prompt.has_focus) == ([], True)
+        assert (chat.styled("underline"), chat.screen.view.prompt.has_focus) == ([], True)
         await chat.enter("/find eagle", '"eagle" is not in this conversation.')
         assert chat.prompt == "/find eagle"
 
@@ -140,7 +133,7 @@ async def test_the_search_key_opens_a_prompt() -> None:
         await chat.type("unsent")
         await chat.press("ctrl+f", shows="Find words in this conversation")
         await chat.enter("owl", "enter: match above")
-        assert underlined(chat) == ["owl"]
+        assert chat.styled("underline") == ["owl"]
         await chat.press("escape")
         assert chat.prompt == "unsent"
 

@@ -213,9 +213,9 @@ def test_tokens_are_shown_with_what_cannot_be_seen() -> None:
 def test_a_long_token_view_is_the_same_in_pieces(size: int) -> None:
     text = "short\n" + "no end of it " * 400 + "\n\nlast"
     whole, pieces = TokenDocument(), TokenDocument()
-    whole.append([(text, D)])
+    whole.append([Segment(text, D)])
     for at in range(0, len(text), size):
-        pieces.append([(text[at : at + size], D)])
+        pieces.append([Segment(text[at : at + size], D)])
     for one in (whole, pieces):
         copied = "".join(("" if row.joined else "\n") + row.text for row in [*one.frozen, *one.open])
         assert copied == "\n" + text
