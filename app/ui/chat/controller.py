@@ -23,8 +23,7 @@ from app.ui.key_names import key
 from app.ui.keys import active_key
 from app.ui.models.opener import Opener
 from app.ui.models.state import LoadRequest
-from app.ui.transcript.answer import AnswerMessage
-from app.ui.transcript.endings import in_keys
+from app.ui.transcript.answer import AnswerMessage, in_keys
 from app.ui.transcript.message import MessageItem
 
 if TYPE_CHECKING:

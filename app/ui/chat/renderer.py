@@ -22,8 +22,7 @@ from app.ui.event_queue import EventBatch, EventQueue
 from app.ui.key_names import key
 from app.ui.models.fit_options import FitOptionList
 from app.ui.models.state import FitOption
-from app.ui.transcript.answer import AnswerMessage
-from app.ui.transcript.endings import in_vain
+from app.ui.transcript.answer import AnswerMessage, in_vain
 from app.worker.events import Event, Finished, Notice
 
 if TYPE_CHECKING:

@@ -33,8 +33,8 @@ from app.ui.sidebar.readouts import Readouts
 from app.ui.text import CHOSEN_BAR, MARK
 from app.ui.tools.question import ToolQuestion
 from app.ui.transcript.answer import AnswerMessage
+from app.ui.transcript.foldings import PicturePreview, half_cells, preview_room
 from app.ui.transcript.list import MessageList
-from app.ui.transcript.preview import PicturePreview, half_cells, preview_room
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
 

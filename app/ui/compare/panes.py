@@ -30,8 +30,7 @@ from app.ui.key_names import key
 from app.ui.models.fit_options import ErrorNotice
 from app.ui.text import percent
 from app.ui.transcript.message import Item
-from app.ui.transcript.message_part import QUIET, MessagePart
-from app.ui.transcript.parts import MarkdownPart
+from app.ui.transcript.parts import QUIET, MarkdownPart, MessagePart
 from app.ui.transcript.scroll import LineScroll
 from app.ui.widgets.row_canvas import typed_rows
 from app.worker.request import AnswerRequest

@@ -25,7 +25,7 @@ from app.ui.compare.panes import PromptLines, Result, SidePane, median_figures
 from app.ui.event_queue import EventBatch, OverlayHandler
 from app.ui.key_names import key
 from app.ui.text import percent
-from app.ui.transcript.endings import in_keys
+from app.ui.transcript.answer import in_keys
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.row_canvas import n_leading
 from app.worker.events import Event, Failed, JobEnded, JobProgressed, LoadProgress, Measuring

@@ -182,6 +182,18 @@ def as_typed(line: Content, *, joined: bool = False) -> Row:
 
 
 @dataclass(frozen=True, slots=True)
+class BriefRow(Row):
+    """A row that is cut at the end of the line."""
+
+    def height(self, width: int) -> int:
+        return 1
+
+    def lines(self, width: int) -> Iterator[Line]:
+        room = max(1, width - self.first.cell_length)
+        yield [(None, self.first), (0, self.content.truncate(room, ellipsis=True))]
+
+
+@dataclass(frozen=True, slots=True)
 class CodeStart(Row):
     """The first line of a code block, with a label at the right edge if there is room."""
 

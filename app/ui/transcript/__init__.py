@@ -3,9 +3,8 @@
 list        the messages of the branch and notices, with their keys and clicks
 navigation  the chosen message, its code blocks, matches of a search
 scroll      scrolling and drawing; a message is laid out when the reader comes near
+answer      reasoning, Markdown or tokens, how it ended, and its fix, with keys
 message     prompts and notices as stacked parts; the base of all messages
-answer      reasoning, Markdown or tokens, and how it ended
-preview     a picture of a prompt in half cells
-parts       Markdown, token text, attachments and reasoning as lines
-endings     how an answer ended, and its fix, with keys
+foldings    attachments, pictures, results and reasoning below a line that opens them
+parts       stacked rows, Markdown and token text as lines
 """

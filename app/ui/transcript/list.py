@@ -16,15 +16,13 @@ from app.conversations.tree import Node, State, Tree, readable
 from app.core.errors import AppError
 from app.engine.text.segments import Segment
 from app.models.pair_info import PairInfo
-from app.ui.reading.rows import Row
+from app.ui.reading.rows import BriefRow, Row
 from app.ui.reading.token_rows import COLORLESS, STYLES, TokenStyles
-from app.ui.transcript.answer import AnswerMessage
-from app.ui.transcript.endings import remark_on
+from app.ui.transcript.answer import AnswerMessage, remark_on
+from app.ui.transcript.foldings import PicturePreview
 from app.ui.transcript.message import Item, MessageItem, ToolMessage, UserMessage, error_parts, notice
-from app.ui.transcript.message_part import QUIET, MessagePart
 from app.ui.transcript.navigation import MessageNavigation
-from app.ui.transcript.parts import BriefRow, TokenPart
-from app.ui.transcript.preview import PicturePreview
+from app.ui.transcript.parts import QUIET, MessagePart, TokenPart
 
 _BY_MODEL = "The [$draft]draft[/] model proposes the next tokens; the [$target]target[/] verifies them in one pass."
 _BY_NGRAM = (

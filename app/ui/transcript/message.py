@@ -16,10 +16,9 @@ from app.core.errors import AppError
 from app.core.printable import printable
 from app.models.pair_info import PairInfo
 from app.ui.key_names import for_chat, key
-from app.ui.reading.rows import Row
-from app.ui.transcript.message_part import QUIET, MessagePart
-from app.ui.transcript.parts import BriefRow, Folding, folded_attachment, folded_result, folded_summary
-from app.ui.transcript.preview import PicturePreview
+from app.ui.reading.rows import BriefRow, Row
+from app.ui.transcript.foldings import Folding, PicturePreview, folded_attachment, folded_result, folded_summary
+from app.ui.transcript.parts import QUIET, MessagePart
 from app.ui.widgets.row_canvas import typed_rows
 
 _GAP_TEXT = "   "

@@ -16,8 +16,7 @@ from app.ui.key_names import key
 from app.ui.reading.rows import Row
 from app.ui.transcript.answer import AnswerMessage
 from app.ui.transcript.message import MessageItem
-from app.ui.transcript.message_part import MessagePart
-from app.ui.transcript.parts import TokenPart
+from app.ui.transcript.parts import MessagePart, TokenPart
 from app.ui.transcript.scroll import LineScroll
 
 

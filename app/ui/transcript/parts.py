@@ -1,31 +1,138 @@
-"""Parts of a message as lines of text: Markdown, tokens, attachments and reasoning."""
+"""Parts of a message as screen lines: stacked rows, growing Markdown, and tokens in the colors of their sources."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from itertools import islice
-from time import monotonic
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TypeAlias
 
 from textual.content import Content
+from textual.selection import Selection
+from textual.strip import Strip
 
-from app.conversations.attached import Attachment
-from app.conversations.message import ResultOf
-from app.core.printable import printable
-from app.core.units import counted
 from app.engine.text.segments import Segment
 from app.ui.key_names import code_key
 from app.ui.reading.rows import NOTHING, CodeStart, Line, Row
 from app.ui.reading.token_rows import LINE_END, TokenDocument, TokenStyles
-from app.ui.text import size
-from app.ui.transcript.message_part import QUIET, MessagePart
-from app.ui.widgets.row_canvas import n_leading, typed_rows
+from app.ui.widgets.row_canvas import n_leading
+from app.ui.widgets.row_layout import RowLayout
 
+Look: TypeAlias = Callable[[int, Row], Row]
+"""Returns a row, given its number, in the style in which it is shown."""
+QUIET = "$quiet"
 _MARKED_BAR_STYLE = "bold $foreground"
 """Style of the bar of the marked code block."""
 AT_ONCE = 16_000
 """Characters of Markdown that are read before keys are handled: about 50 ms."""
-INDENT = Content("  ")
+
+
+def _looks_like(line: Line, other: Line) -> bool:
+    return len(line) == len(other) and all(
+        (at, content.is_same(theirs)) == (their_at, True)
+        for (at, content), (their_at, theirs) in zip(line, other, strict=True)
+    )
+
+
+class MessagePart:
+    """Stacked rows of a message, and their screen lines at a requested width.
+
+    Attributes:
+        rows: All rows; change them with `put`.
+        width: Cells of a line, as last requested.
+        prefix: Text before every line, which cannot be selected.
+        n_below: Blank lines below the rows.
+        first_number: Number that a selection adds to the rows' numbers, so that no other part has the same; the view
+            that shows the part sets it.
+        paint: Draws a line of the row with a number, at a width; the view sets it as well.
+        changed: The first line that has changed since the part was drawn, if any.
+    """
+
+    paint: Callable[[MessagePart, int, Line, int], Strip]
+
+    def __init__(
+        self, rows: Iterable[Row] = (), *, prefix: Content = NOTHING, style: str = "", n_below: int = 0
+    ) -> None:
+        self.rows: list[Row] = []
+        self.width = 0
+        self.prefix, self.style, self.n_below = prefix, style, n_below
+        self.is_shown = True
+        self.first_number = -1
+        self.changed: int | None = None
+        self._layout = RowLayout(
+            lambda: len(self.rows), lambda number, width: self.rows[number].height(width), self._draw, Strip.blank
+        )
+        self._looks: dict[str, Look] = {}
+        self._latest: tuple[int, int, Sequence[Line], Sequence[Strip]] = (0, 0, (), ())
+        """The last drawn row, its width and its lines."""
+        self.put(0, list(rows))
+
+    def n_lines(self, width: int) -> int:
+        """Return the number of lines at a width, which later calls use."""
+        self.width = max(1, width - self.prefix.cell_length)
+        return self._layout.n_lines(self.width) + self.n_below if self.is_shown and self.rows else 0
+
+    def lines(self, first: int, end: int) -> Iterator[Strip]:
+        """Yield the existing lines in a range."""
+        return self._layout.lines(first, end, self.width)
+
+    def top_of(self, row: int) -> int:
+        """Return the first line of a row."""
+        return self._layout.top(row, self.width)
+
+    def put(self, start: int, rows: Sequence[Row]) -> None:
+        """Replace all rows from the row `start`."""
+        same = n_leading(old.looks_like(new) for old, new in zip(self.rows[start:], rows, strict=False))
+        start += same
+        drawn = self._layout.stored(start)
+        self.rows[start:] = rows[same:]
+        self._layout.forget(start)
+        top = self.top_of(start)
+        if self.width and drawn and start < len(self.rows):
+            # Only the last lines of a growing paragraph change.
+            top += n_leading(old == new for old, new in zip(drawn, self._layout.draw(start), strict=False))
+        self.changed = top if self.changed is None else min(self.changed, top)
+
+    def redraw(self) -> None:
+        """Draw all rows again; their heights stay."""
+        self._layout.redraw()
+        self._latest = (0, 0, (), ())
+
+    def _draw(self, number: int, width: int) -> list[Strip]:
+        row = self.rows[number]
+        for look in self._looks.values():
+            row = look(number, row)
+        lines = list(row.lines(width))
+        at_number, at_width, before, drawn = self._latest
+        # All except the last lines of a growing paragraph stay.
+        n_same = n_leading(map(_looks_like, before, lines)) if (at_number, at_width) == (number, width) else 0
+        strips = [*drawn[:n_same], *(self.paint(self, number, line, width) for line in lines[n_same:])]
+        self._latest = number, width, lines, strips
+        return strips
+
+    def mark(self, what: str, look: Look | None) -> None:
+        """Show all rows, also later ones, in another style until None ends that; the lines keep their heights."""
+        self._looks.pop(what, None)
+        if look is not None:
+            self._looks[what] = look
+        self.redraw()
+        self.changed = 0
+
+    def matches(self, words: re.Pattern[str]) -> list[tuple[int, re.Match[str]]]:
+        """Return the matches in all rows, each with the number of its row."""
+        return [(at, match) for at, row in enumerate(self.rows) for match in words.finditer(row.content.plain)]
+
+    def line_of(self, row: int, at: int) -> int:
+        """Return the screen line of a character of a row."""
+        lines = self.rows[row].lines(self.width)
+        ends = (max((start + len(part) for start, part in line if start is not None), default=0) for line in lines)
+        return self.top_of(row) + n_leading(end <= at for end in ends)
+
+    def selected(self, selection: Selection) -> Iterator[str]:
+        """Yield the selected text of each row, with unwrapped lines."""
+        for number, row in enumerate(self.rows, self.first_number):
+            if (span := selection.get_span(number)) is not None:
+                yield ("" if row.joined else "\n") + (row.text if span == (0, -1) else row.part(*span))
 
 
 class MarkdownPart(MessagePart):
@@ -117,126 +224,3 @@ class TokenPart(MessagePart):
 
 def _plain(row: Row) -> str:
     return (row.source or "") + "\n" * row.content.plain.endswith(LINE_END)
-
-
-@dataclass(frozen=True, slots=True)
-class BriefRow(Row):
-    """A row that is cut at the end of the line."""
-
-    def height(self, width: int) -> int:
-        return 1
-
-    def lines(self, width: int) -> Iterator[Line]:
-        room = max(1, width - self.first.cell_length)
-        yield [(None, self.first), (0, self.content.truncate(room, ellipsis=True))]
-
-
-_MAX_LINES, _MAX_COLUMNS = 100, 400
-"""Displayed lines of an attachment, and characters per line."""
-
-
-_MAX_ERROR, _MIN_SHOWN_S = 80, 0.1
-"""Characters of an error in a summary line, and the shortest call whose time is shown, in seconds."""
-
-
-class Folding:
-    """A summary line that a click opens, and the contents below it.
-
-    Args:
-        title: The summary without the arrow; None shows nothing.
-    """
-
-    def __init__(self, title: str | None, contents: MessagePart) -> None:
-        self.parts = MessagePart(style=QUIET), contents
-        self._title = title
-        self.fold(opened=False)
-
-    @property
-    def is_open(self) -> bool:
-        return self.parts[1].is_shown
-
-    def fold(self, *, opened: bool) -> None:
-        """Show or hide the contents."""
-        self.parts[1].is_shown = opened
-        self._draw()
-
-    def _draw(self) -> None:
-        arrow = "▾" if self.is_open else "▸"
-        self.parts[0].put(0, list(typed_rows(f"{arrow} {self._title}")) if self._title is not None else ())
-
-
-def _folded_text(title: str, text: str) -> Folding:
-    return Folding(title, MessagePart(typed_rows(_beginning(text)), prefix=INDENT, style=QUIET))
-
-
-def folded_attachment(attachment: Attachment) -> Folding:
-    """Return an attachment under its name and size."""
-    about = f"  {size(attachment.size)}" if attachment.is_file else ""
-    return _folded_text(f"{printable(attachment.name)}{about}", attachment.text)
-
-
-def folded_result(result: ResultOf, text: str) -> Folding:
-    """Return the result of a call under the name of its tool and its size, or under its error."""
-    lines = text.splitlines()
-    outcome = f"failed: {_cut(lines[0], _MAX_ERROR) if lines else ''}" if result.failed else counted(len(lines), "line")
-    seconds = f", {result.seconds:,.1f} s" if result.seconds >= _MIN_SHOWN_S else ""
-    return _folded_text(f"{printable(result.tool)}  {outcome}{seconds}", text)
-
-
-def folded_summary(text: str) -> Folding:
-    """Return the summary that replaces the dimmed messages for the model."""
-    n = len(text.split())
-    title = f"the dimmed messages as a summary, {n:,} word{'s' * (n != 1)}; /summary changes it"
-    return _folded_text(title if text else "the model no longer reads the dimmed messages", text)
-
-
-def _beginning(text: str) -> str:
-    lines = iter(printable(text).split("\n"))
-    shown = [_cut(line, _MAX_COLUMNS) for line in islice(lines, _MAX_LINES)]
-    rest = sum(1 for _ in lines)
-    return "\n".join([*shown, *([f"… {rest:,} more line{'s' * (rest != 1)}"] if rest else [])])
-
-
-def _cut(line: str, most: int) -> str:
-    return line if len(line) <= most else f"{line[:most]}…"
-
-
-class Reasoning(Folding):
-    """Number of words and duration of the reasoning; if open, its text.
-
-    Attributes:
-        markdown: The part with the text, which is read when it is opened.
-    """
-
-    def __init__(self, text: str) -> None:
-        self.markdown = MarkdownPart(prefix=INDENT, style=QUIET)
-        self.text = self._unread = ""
-        super().__init__(None, self.markdown)
-        self._n_words = 0
-        self._began = self._latest = 0.0
-        self._add(text)
-
-    def add(self, text: str) -> None:
-        """Add text that the model generates now."""
-        self._latest = monotonic()
-        self._began = self._began or self._latest
-        self._add(text)
-
-    def _add(self, text: str) -> None:
-        continues_word = bool(self.text[-1:].strip() and text[:1].strip())
-        self._n_words += len(text.split()) - continues_word
-        self.text += text
-        self._unread += text
-        seconds = self._latest - self._began
-        time = f", {seconds:,.0f} s" if seconds >= 1 else ""
-        words = self._n_words
-        self._title = f"reasoning, {words:,} word{'s' * (words != 1)}{time}" if words else None
-        self._draw()
-
-    def _draw(self) -> None:
-        super()._draw()
-        # Its Markdown already ends with a blank line.
-        self.parts[0].n_below = 0 if self.is_open else 1
-        if self.is_open and self._unread:
-            self.markdown.append(self._unread)
-            self._unread = ""

@@ -20,7 +20,7 @@ from app.ui.reading.rows import NOTHING, Line
 from app.ui.text import CHOSEN_BAR
 from app.ui.transcript.answer import AnswerMessage
 from app.ui.transcript.message import Item, MessageItem
-from app.ui.transcript.message_part import QUIET, MessagePart
+from app.ui.transcript.parts import QUIET, MessagePart
 from app.ui.widgets.row_canvas import RowCanvas, draw_soon
 
 _LAID_OUT_VIEWS, _FAR_VIEWS = 1, 2

@@ -14,7 +14,7 @@ from app.engine.types import FinishReason
 from app.ui import key_names
 from app.ui.key_names import key, name_by, shown
 from app.ui.screens.key_list import every_binding, valid_keys
-from app.ui.transcript.endings import in_keys, in_words
+from app.ui.transcript.answer import in_keys, in_words
 from tests.ui.driver import open_chat
 
 _PROGRAM = Path(app.__file__).parent

@@ -12,7 +12,7 @@ from textual.widget import Widget
 from app.ui.reading.document import MarkdownDocument
 from app.ui.reading.rows import Line, Row
 from app.ui.transcript.message import Item
-from app.ui.transcript.message_part import MessagePart
+from app.ui.transcript.parts import MessagePart
 from app.ui.transcript.scroll import LineScroll
 from tests.ui.driver import open_chat
 

@@ -15,7 +15,7 @@ from app.models.pair_info import ModelInfo, PairInfo
 from app.ui.reading.document import MarkdownDocument
 from app.ui.reading.rows import Row
 from app.ui.transcript import parts
-from app.ui.transcript.endings import in_keys
+from app.ui.transcript.answer import in_keys
 from tests.ui.driver import WIDE, Chat, keep, open_chat
 
 TWO = "First:\n```py\na = 1\n```\n- and\n  ```sh\n  ls\n  ```\n"

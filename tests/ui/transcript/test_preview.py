@@ -10,7 +10,7 @@ from textual import events
 from app.conversations.store import Store
 from app.core.pictures import MARK, read_picture
 from app.ui.composer.included_files import dropped_files
-from app.ui.transcript.preview import half_cells
+from app.ui.transcript.foldings import half_cells
 from app.worker.events import JobEnded
 from app.worker.jobs import PromptSize
 from tests.core.test_pictures import gif, png
