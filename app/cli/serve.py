@@ -87,7 +87,6 @@ def _load(requests: EngineQueue, loader: PairLoader) -> PairInfo:
                     status.say(text)
                 case Loaded(pair):
                     status.clear()
-                    requests.metrics.pair = pair
                     return pair
                 case Failed(error=error):
                     status.clear()

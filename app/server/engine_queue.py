@@ -190,14 +190,14 @@ class EngineQueue:
     def _emit(self, event: Event) -> None:
         loop = self._loop
         if loop is None:
-            self._listener(event)
+            self._receive(event)
         elif not loop.is_closed():
             loop.call_soon_threadsafe(self._receive, event)
 
     def _receive(self, event: Event) -> None:
-        self._listener(event)
         if isinstance(event, (Loaded, PairChanged)):
             self.metrics.pair = event.pair
+        self._listener(event)
         ticket = self._running
         if ticket is None or getattr(event, "request", None) != ticket.number:
             return

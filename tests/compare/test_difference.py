@@ -119,18 +119,6 @@ def test_tokens_that_the_logits_do_not_explain_are_no_rounding(
     assert found.width == (0 if index == 0 else 4)
 
 
-def test_the_batches_of_the_drafted_side_are_computed_again() -> None:
-    pair = rounding_pair(gap=0.05, moves=0.08)
-    plain, drafted = runs(pair)
-    model = pair.samplers[0]._model
-    before = len(model.batches)
-    explain(pair, plain, drafted, GREEDY, never)
-
-    again = model.batches[before:]
-    widths = [len(batch) for batch in again[again.index(again[0], 1) + 1 :]]
-    assert widths == [step.drafted + 1 for step in drafted.steps if step.first <= PLACE]
-
-
 def test_a_sampled_difference_without_rounding_is_a_real_one() -> None:
     def two(sequence: Sequence[int]) -> dict[int, float]:
         return {1 + len(sequence) % 7: 0.5, 20: 0.5}

@@ -11,49 +11,26 @@ from pathlib import Path
 import psutil
 import pytest
 
-from app.cli.command_line import parse_args
-from app.cli.options import read_pair
 from app.conversations.message import Message, Role
 from app.core.errors import DoesNotFitError, EngineLostError
 from app.core.program import python_command, python_environment
 from app.engine.events import PromptProgress, Step
 from app.engine.types import DraftParams, FinishReason, SamplingParams
 from app.llama.child import SafeFiles
-from app.session.answering import Engine
 from app.worker.engine_worker import EngineWorker
 from app.worker.events import Event, Failed, Finished, Loaded
 from app.worker.isolated_engine import IsolatedEngine
 from app.worker.loading import measured_params
-from app.worker.pair_loader import PairLoader, make_engine
 from app.worker.request import AnswerRequest
+from tests.llama.generation import Running, options
 from tests.llama.tiny_model import write_aborting_model
-from tests.worker.harness import Listener
 
 pytestmark = pytest.mark.native
 GREEDY = SamplingParams(temperature=0)
 
 
-def options(*flags: str) -> PairLoader:
-    return read_pair(parse_args(["--threads", "1", *flags]).given)
-
-
 def question(text: str, max_tokens: int | None = None, drafting: DraftParams | None = None) -> AnswerRequest:
     return AnswerRequest((Message(Role.USER, text),), GREEDY, drafting, max_tokens)
-
-
-class Running(Listener):
-    """An engine and its events."""
-
-    def __init__(self, asked: PairLoader) -> None:
-        super().__init__()
-        self.engine: Engine = make_engine(asked.process, self.events.put)
-        self.engine.load(asked)
-
-    @property
-    def child(self) -> psutil.Process:
-        assert isinstance(self.engine, IsolatedEngine)
-        assert self.engine._process is not None
-        return psutil.Process(self.engine._process._popen.pid)
 
 
 @pytest.fixture
@@ -62,7 +39,7 @@ def begin() -> Iterator[Callable[..., Running]]:
     running: list[Running] = []
 
     def make(*flags: str) -> Running:
-        running.append(Running(options(*flags)))
+        running.append(Running(*flags))
         return running[-1]
 
     yield make

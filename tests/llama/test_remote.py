@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from app.cli.command_line import parse_args
-from app.cli.options import read_pair
 from app.conversations.message import Message, Role
 from app.core.errors import EngineLostError, ModelLoadError, RemoteError
 from app.core.program import python_command, python_environment
@@ -23,9 +21,8 @@ from app.hardware.rpc import query_server
 from app.llama import devices
 from app.worker.events import Failed, Finished, Loaded
 from app.worker.isolated_engine import IsolatedEngine
-from app.worker.pair_loader import make_engine
 from app.worker.request import AnswerRequest
-from tests.worker.harness import Listener
+from tests.llama.generation import Running
 
 pytestmark = pytest.mark.native
 LIBRARY = Path(os.environ.get("TANDEM_TEST_RPC_LIBRARY", Path.home() / ".cache" / "tandem-test-rpc"))
@@ -99,16 +96,10 @@ def run(*flags: str) -> dict[str, object]:
     return answer
 
 
-class Chat(Listener):
+class Chat(Running):
     """An engine in a child process, and its events."""
 
-    def __init__(self, *flags: str) -> None:
-        super().__init__()
-        options = read_pair(parse_args(["--threads", "1", *flags]).given)
-        engine = make_engine(options.process, self.events.put)
-        assert isinstance(engine, IsolatedEngine)
-        self.engine = engine
-        self.engine.load(options)
+    engine: IsolatedEngine
 
     def answer(self, prompt: str = "Count to a thousand.") -> int:
         """Ask for an answer that does not end by itself; return its number."""

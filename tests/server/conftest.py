@@ -16,7 +16,7 @@ from app.server.engine_queue import EngineQueue, Metrics, Ticket
 from app.server.service import Access, Service
 from app.settings.layers import DEFAULTS, Resolved
 from app.worker.engine_worker import EngineWorker
-from app.worker.events import Event, Loaded
+from app.worker.events import Loaded
 from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair
 
@@ -84,13 +84,7 @@ def serve() -> Iterator[Serve]:
         pair = pair or FakePair(FakeModel(mixing(5), n_ctx=256), FakeModel(mixing(5), n_ctx=256))
         queue = EngineQueue(lambda emit: EngineWorker(emit), Metrics())
         loaded = threading.Event()
-
-        def on_event(event: Event) -> None:
-            if isinstance(event, Loaded):
-                queue.metrics.pair = event.pair
-                loaded.set()
-
-        queue.listen(on_event)
+        queue.listen(lambda event: loaded.set() if isinstance(event, Loaded) else None)
         queue.engine.load(lambda cancel, progress: pair)
         assert loaded.wait(240)
         listener = bound_socket("127.0.0.1", 0)

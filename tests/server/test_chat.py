@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.engine.text.call_formats import FORMATS
+from app.engine.text.call_formats import FORMATS, HERMES
 from tests.engine.text.reading import tool, written
 from tests.fakes import FakeModel, script
 from tests.pairs import FakePair, Letters
@@ -24,9 +24,6 @@ ANTHROPIC = {
     "tools": [{"name": "write_file", "input_schema": TOOL["function"]["parameters"]}],
 }
 RESPONSES = {"input": PROMPT, "tools": [{"type": "function", **TOOL["function"]}]}
-FORMS = pytest.mark.parametrize(
-    "form", [one for one in FORMATS if one.name in ("hermes", "qwen-xml", "gemma4", "lfm2")]
-)
 
 
 class Pieces(Letters):
@@ -59,9 +56,8 @@ def chat_call(events: Sequence[tuple[str, Any]]) -> tuple[str, str, list[str], s
     return text, name, parts, reason
 
 
-@FORMS
-def test_a_call_is_whole_in_every_api(serve: Serve, form: Any) -> None:
-    server = serve(WritingPair(f"I write.\n{written(form, [('write_file', ARGUMENTS)])}"))
+def test_a_call_is_whole_in_every_api(serve: Serve) -> None:
+    server = serve(WritingPair(f"I write.\n{written(HERMES, [('write_file', ARGUMENTS)])}"))
     (choice,) = server.post("/v1/chat/completions", CHAT)[1]["choices"]
     (call,) = choice["message"]["tool_calls"]
     assert choice["finish_reason"] == "tool_calls"
@@ -78,7 +74,7 @@ def test_a_call_is_whole_in_every_api(serve: Serve, form: Any) -> None:
     assert json.loads(response["output"][1]["arguments"]) == ARGUMENTS
 
 
-@FORMS
+@pytest.mark.parametrize("form", [one for one in FORMATS if one.name in ("hermes", "qwen-xml", "gemma4", "lfm2")])
 def test_arguments_stream_as_they_are_written(serve: Serve, form: Any) -> None:
     server = serve(WritingPair(f"I write.\n{written(form, [('write_file', ARGUMENTS)])}"))
     text, name, parts, reason = chat_call(server.stream("/v1/chat/completions", CHAT))
@@ -115,12 +111,9 @@ def assert_is_partial(arguments: str) -> None:
         json.loads(arguments)
 
 
-@FORMS
 @pytest.mark.parametrize("how", [{"max": 30}, {"stop": "two"}])
-def test_a_cut_call_has_partial_arguments_and_no_markup_is_text(
-    serve: Serve, form: Any, how: Mapping[str, Any]
-) -> None:
-    server = serve(WritingPair(written(form, [("write_file", ARGUMENTS)])))
+def test_a_cut_call_has_partial_arguments_and_no_markup_is_text(serve: Serve, how: Mapping[str, Any]) -> None:
+    server = serve(WritingPair(written(HERMES, [("write_file", ARGUMENTS)])))
     limits, stops = {"max_tokens": how.get("max", 200)}, [how["stop"]] if "stop" in how else None
     asked = {**CHAT, **limits, "stop": stops}
     (choice,) = server.post("/v1/chat/completions", asked)[1]["choices"]
@@ -149,7 +142,7 @@ def test_a_cut_call_has_partial_arguments_and_no_markup_is_text(
 
 def test_two_calls_have_numbers_and_ids_of_their_own(serve: Serve) -> None:
     calls = [("write_file", {"path": "a"}), ("write_file", {"path": "b"})]
-    server = serve(WritingPair(written(FORMATS[0], calls)))
+    server = serve(WritingPair(written(HERMES, calls)))
     events = server.stream("/v1/chat/completions", CHAT)
     begun = [
         (call["index"], call["id"])
@@ -162,7 +155,7 @@ def test_two_calls_have_numbers_and_ids_of_their_own(serve: Serve) -> None:
 
 
 def test_probabilities_come_with_a_call(serve: Serve) -> None:
-    server = serve(WritingPair(written(FORMATS[0], [("write_file", ARGUMENTS)])))
+    server = serve(WritingPair(written(HERMES, [("write_file", ARGUMENTS)])))
     (choice,) = server.post("/v1/chat/completions", {**CHAT, "logprobs": True, "top_logprobs": 1})[1]["choices"]
     assert len(choice["logprobs"]["content"]) > 20
 
@@ -210,9 +203,8 @@ CUSTOM_CHAT = {**BODY, "tools": [{"type": "custom", "custom": {"name": "apply_pa
 CUSTOM_RESPONSES = {"input": PROMPT, "tools": [{"type": "custom", "name": "apply_patch"}]}
 
 
-@FORMS
-def test_a_custom_tool_is_called_with_plain_text(serve: Serve, form: Any) -> None:
-    server = serve(WritingPair(written(form, [("apply_patch", {"input": PATCH})])))
+def test_a_custom_tool_is_called_with_plain_text(serve: Serve) -> None:
+    server = serve(WritingPair(written(HERMES, [("apply_patch", {"input": PATCH})])))
     (call,) = server.post("/v1/chat/completions", CUSTOM_CHAT)[1]["choices"][0]["message"]["tool_calls"]
     assert (call["type"], call["custom"]) == ("custom", {"name": "apply_patch", "input": PATCH})
     chunks = [data["choices"][0]["delta"] for _, data in server.stream("/v1/chat/completions", CUSTOM_CHAT)[:-1]]
@@ -231,8 +223,7 @@ def test_a_custom_tool_is_called_with_plain_text(serve: Serve, form: Any) -> Non
 
 
 def test_a_cut_call_of_a_custom_tool_has_the_text_so_far(serve: Serve) -> None:
-    (form,) = (one for one in FORMATS if one.name == "hermes")
-    server = serve(WritingPair(written(form, [("apply_patch", {"input": PATCH})])))
+    server = serve(WritingPair(written(HERMES, [("apply_patch", {"input": PATCH})])))
     (choice,) = server.post("/v1/chat/completions", {**CUSTOM_CHAT, "max_tokens": 40})[1]["choices"]
     text = choice["message"]["tool_calls"][0]["custom"]["input"]
     assert choice["finish_reason"] == "length"
@@ -248,8 +239,7 @@ def in_namespace(*names: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("shown", "own"), [("spawn", "spawn"), ("agents__write_file", "write_file")])
 def test_a_tool_in_a_namespace_is_called_with_its_namespace(serve: Serve, shown: str, own: str) -> None:
-    (form,) = (one for one in FORMATS if one.name == "hermes")
-    server = serve(WritingPair(written(form, [(shown, {"a": 1})])))
+    server = serve(WritingPair(written(HERMES, [(shown, {"a": 1})])))
     body = {**RESPONSES, "tools": [in_namespace("spawn", "write_file"), *RESPONSES["tools"]]}
     whole = server.post("/v1/responses", body)[1]["output"]
     (streamed,) = (data["item"] for name, data in server.stream("/v1/responses", body) if name.endswith("item.done"))
