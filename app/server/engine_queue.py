@@ -9,7 +9,6 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 from app.engine.events import Step
 from app.engine.stats import GenerationStats
@@ -18,7 +17,6 @@ from app.server.errors import RequestError
 from app.session.answering import Engine, EngineFactory
 from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, PairChanged
 from app.worker.jobs import Job
-from app.worker.request import AnswerRequest
 
 _SUMMED_COUNTERS = (
     *("prompt_n", "cache_n", "prompt_ns", "draft_prompt_ns", "predicted_n", "predicted_ns"),
@@ -99,14 +97,12 @@ class Metrics:
 MOST_WAITING = 64
 _LEAST_RETRY_S, _MOST_RETRY_S = 1, 60
 
-Work: TypeAlias = "AnswerRequest | Job"
-
 
 class Ticket:
     """A request in the queue."""
 
-    def __init__(self, work: Work) -> None:
-        self.work = work
+    def __init__(self, job: Job) -> None:
+        self.job = job
         self.number: int | None = None
         self._events: asyncio.Queue[Event] = asyncio.Queue()
 
@@ -155,8 +151,8 @@ class EngineQueue:
         self._loop = asyncio.get_running_loop()
         self._start_next()
 
-    def submit(self, work: Work) -> Ticket:
-        """Queue a request.
+    def submit(self, job: Job) -> Ticket:
+        """Queue a job.
 
         Raises:
             RequestError: Too many requests are waiting.
@@ -165,7 +161,7 @@ class EngineQueue:
             seconds = math.ceil(max(_LEAST_RETRY_S, min(_MOST_RETRY_S, self._seconds * len(self._waiting))))
             message = f"The queue is full: {len(self._waiting)} requests are waiting."
             raise RequestError(message, f"Try again in {seconds} s.", status=503, retry_after_s=seconds)
-        ticket = Ticket(work)
+        ticket = Ticket(job)
         self._waiting.append(ticket)
         self._start_next()
         return ticket
@@ -212,8 +208,7 @@ class EngineQueue:
         if self._running is None and self._waiting:
             ticket = self._running = self._waiting.popleft()
             self._began = time.monotonic()
-            work, engine = ticket.work, self.engine
-            ticket.number = engine.answer(work) if isinstance(work, AnswerRequest) else engine.run(work)
+            ticket.number = self.engine.run(ticket.job)
         elif self._running is None and self._idle is not None:
             self.engine.run(self._idle)
         self._count()

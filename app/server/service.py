@@ -24,7 +24,7 @@ from app.settings.checking import check
 from app.settings.kinds import Value
 from app.settings.layers import Resolved
 from app.worker.events import Failed, JobEnded
-from app.worker.jobs import Job
+from app.worker.jobs import AnswerJob, Job
 from app.worker.request import AnswerRequest
 
 log = logging.getLogger("tandem.server")
@@ -190,7 +190,7 @@ def answering(prefix: str, read: Reader, form: type[Format]) -> Handler:
         answers = []
         # Answers are queued one at a time, so that other clients get their turns.
         for one in asked:
-            ticket, answer = service.queue.submit(one), Answer()
+            ticket, answer = service.queue.submit(AnswerJob(one)), Answer()
             with watched(request, service.queue, ticket):
                 async for part in parts_of(ticket, one):
                     answer.add(part)
@@ -221,7 +221,7 @@ async def _events(request: Request, queue: EngineQueue, formats: Sequence[Format
     """Queue each answer in turn, and yield its events."""
     ends: list[End] = []
     for format_ in formats:
-        ticket, has_begun = queue.submit(format_.asked), False
+        ticket, has_begun = queue.submit(AnswerJob(format_.asked)), False
         with watched(request, queue, ticket):
             async for part in parts_of(ticket, format_.asked):
                 if not has_begun and not (format_.waits and part is None):

@@ -23,6 +23,7 @@ from app.server.engine_queue import Ticket
 from app.server.fields import Fields
 from app.server.messages import AnthropicFormat
 from app.server.responses import ResponseFormat
+from app.worker.jobs import AnswerJob
 from app.worker.request import AnswerRequest
 from tests.core.test_pictures import png
 from tests.fakes import FakeModel, mixing, script
@@ -436,7 +437,7 @@ async def until_silence(parts: AsyncIterator[Any]) -> AsyncIterator[Any]:
 
 async def test_a_stream_sends_comments_while_its_prompt_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.server.answer.KEEP_ALIVE_S", 0.05)
-    ticket = Ticket(AnswerRequest(()))
+    ticket = Ticket(AnswerJob(AnswerRequest(())))
 
     async def read_on() -> None:
         for done in range(1000):

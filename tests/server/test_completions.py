@@ -9,7 +9,7 @@ from app.server.completions import read_native
 from app.server.errors import RequestError
 from app.server.fields import Fields
 from app.settings.layers import DEFAULTS
-from app.worker.request import AnswerRequest
+from app.worker.jobs import Job
 from tests.fakes import FakeModel, script
 from tests.pairs import FakePair
 from tests.server.conftest import UNDRAFTED, Serve, Server
@@ -158,13 +158,13 @@ def test_a_model_is_found_by_its_name(server: Server) -> None:
 def test_a_request_sets_its_own_drafting(serve: Serve, path: str, asked: dict[str, Any], drafting: object) -> None:
     server = serve(settings=UNDRAFTED.over({"draft.mode": "auto"}))
     seen: list[Any] = []
-    engine_answer = server.queue.engine.answer
+    run = server.queue.engine.run
 
-    def noted(request: AnswerRequest) -> int:
-        seen.append(request.drafting)
-        return engine_answer(request)
+    def noted(job: Job) -> int:
+        seen.append(job.request.drafting)  # type: ignore[attr-defined]
+        return run(job)
 
-    server.queue.engine.answer = noted  # type: ignore[method-assign]
+    server.queue.engine.run = noted  # type: ignore[method-assign]
     body = {"messages": [{"role": "user", "content": "a"}], "input": "a", "prompt": "a", "max_tokens": 1}
     assert server.post(path, {**body, **asked})[0] == 200
     assert seen == [drafting]
