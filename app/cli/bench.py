@@ -28,15 +28,15 @@ from app.compare.benchmark import (
     Prompt,
     ResultRow,
     Results,
-    RoundEnded,
     benchmark,
     choose,
     load_suite,
     read_suite,
+    runs_json,
 )
 from app.compare.card import markdown, svg, table_lines
 from app.compare.measure import speeds
-from app.compare.race import Round, Side, check_sides, sides_of
+from app.compare.race import Round, RoundEnded, RunEnded, Side, check_sides, sides_of
 from app.compare.report import busy_programs, how, pair_title
 from app.core.errors import INTERRUPTED, AppError
 from app.core.printable import printable
@@ -45,6 +45,7 @@ from app.core.units import counted
 from app.engine.drafting_report import rate, times, why_undrafted
 from app.models.progress import duration
 from app.settings.layers import automatic
+from app.worker.events import JobProgressed
 from app.worker.pair_loader import PairLoader
 
 _WRITER_BY_SUFFIX = {".md": markdown, ".svg": svg}
@@ -113,19 +114,20 @@ class _Benchmark:
         broken: AppError | None = None
         left, n_done, at = "", 0, ""
         try:
-            for event in benchmark(pair, plan, results, self._session.cancel):
-                if isinstance(event, RoundEnded):
-                    lines = [json.dumps(line) for line in event.as_json()]
+            for prompt, event in benchmark(pair, plan, results, self._session.cancel):
+                what = event.what if isinstance(event, JobProgressed) else None
+                if isinstance(what, RoundEnded):
+                    lines = [json.dumps(line) for line in runs_json(prompt, what)]
                     self._save.add(*lines)
                     if self._as_json:
                         status.clear()
                         print("\n".join(lines), flush=True)
                     continue
-                n_done, at = event.done, str(event.prompt)
-                if event.done:
-                    left = f"{duration((plan.n_runs / event.done - 1) * (time.monotonic() - began))} left"
-                if doing := race_status.line(event.event):
-                    done = f"{event.done} of {plan.n_runs}  {event.prompt}: {doing}"
+                n_done, at = n_done + isinstance(what, RunEnded), str(prompt)
+                if n_done:
+                    left = f"{duration((plan.n_runs / n_done - 1) * (time.monotonic() - began))} left"
+                if doing := race_status.line(event):
+                    done = f"{n_done} of {plan.n_runs}  {prompt}: {doing}"
                     status.show(", ".join(filter(None, (left, done))))
         except AppError as error:
             if not results:

@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from app.compare.measure import WHOLE, SideFigures, measure
-from app.compare.race import WARM_UP, Round, RunEnded, Side, race
+from app.compare.race import WARM_UP, Round, RoundEnded, Side, race
 from app.compare.report import run_json
 from app.conversations.message import Message, Role
 from app.core.errors import UsageError
@@ -58,29 +58,6 @@ class ResultRow:
             "prompts": self.prompts,
             "contenders": {m.name: m.as_json() for m in self.measured},
         }
-
-
-@dataclass(frozen=True, slots=True)
-class RaceProgress:
-    """An event of the current race; `done` counts all completed runs."""
-
-    prompt: Prompt
-    done: int
-    event: Event
-
-
-@dataclass(frozen=True, slots=True)
-class RoundEnded:
-    """Every side has answered a prompt in this round."""
-
-    prompt: Prompt
-    number: int
-    round: Round
-
-    def as_json(self) -> list[dict[str, Any]]:
-        """Return one object per run."""
-        about = {"type": "run", "kind": self.prompt.kind, "prompt": self.prompt.name}
-        return [{**about, "contender": run.contender, **run_json(run, self.number)} for run in self.round.values()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,28 +110,29 @@ class BenchmarkPlan:
 
 def benchmark(
     pair: LoadedPair, plan: BenchmarkPlan, results: dict[Prompt, list[Round]], cancelled: Cancelled
-) -> Iterator[RaceProgress | RoundEnded]:
-    """Race round by round over every prompt; the first prompt also warms up.
+) -> Iterator[tuple[Prompt, Event]]:
+    """Race round by round over every prompt, and yield the events of each race; the first prompt also warms up.
 
     Each round covers the whole suite, so a benchmark that is stopped early has all kinds of text. `results` receives
     every finished round, even if an error is raised.
     """
-    n_runs = 0
     for number in range(1, plan.repeat + 1):
         for prompt in plan.prompts:
             if cancelled():
                 return
             request = replace(plan.request, messages=(*plan.request.messages, Message(Role.USER, prompt.text)))
-            rounds: list[Round] = []
-            numbers = [number] if n_runs else [WARM_UP, number]
-            for event in race(pair, plan.sides, request, numbers, cancelled, rounds):
-                n_runs += isinstance(event, JobProgressed) and isinstance(event.what, RunEnded)
-                yield RaceProgress(prompt, n_runs, event)
-            for round_ in rounds:
-                results.setdefault(prompt, []).append(round_)
-                yield RoundEnded(prompt, number, round_)
+            for event in race(pair, plan.sides, request, [number] if results else [WARM_UP, number], cancelled):
+                if isinstance(event, JobProgressed) and isinstance(event.what, RoundEnded):
+                    results.setdefault(prompt, []).append(event.what.runs)
+                yield prompt, event
         if plan.is_enough(results):
             return
+
+
+def runs_json(prompt: Prompt, ended: RoundEnded) -> list[dict[str, Any]]:
+    """Return one object per run of a round."""
+    about = {"type": "run", "kind": prompt.kind, "prompt": prompt.name}
+    return [{**about, "contender": run.contender, **run_json(run, ended.round)} for run in ended.runs.values()]
 
 
 # Prompts

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from app.compare.difference import Difference, explain, first_difference
-from app.compare.race import WARM_UP, Round, Side, check_sides, race
+from app.compare.race import WARM_UP, Round, RoundEnded, Side, check_sides, race
 from app.compare.report import Comparison
 from app.core.errors import AppError, Interrupted
 from app.engine.cache import common_prefix
@@ -54,9 +54,11 @@ class CompareJob(Job):
         broken: AppError | None = None
         numbers = range(self.first if self.first > 1 else WARM_UP, self.first + self.rounds)
         try:
-            for event in race(pair, self.sides, request, numbers, cancelled, rounds, prefix=prefix, number=number):
+            for event in race(pair, self.sides, request, numbers, cancelled, prefix=prefix, number=number):
+                if isinstance(event, JobProgressed) and isinstance(event.what, RoundEnded):
+                    rounds.append(event.what.runs)
                 # `Run` has the end of an answer and its notices.
-                if isinstance(event, JobProgressed | Measuring | PromptProgress | Step):
+                elif isinstance(event, JobProgressed | Measuring | PromptProgress | Step):
                     yield event
         except AppError as error:
             if not rounds:

@@ -117,21 +117,28 @@ Round = Mapping[str, Run]
 """One run of every side, by name."""
 
 
+@dataclass(frozen=True, slots=True)
+class RoundEnded:
+    """Every side has answered in this round, which is not the warm-up."""
+
+    round: int
+    runs: Round
+
+
 def race(
     pair: LoadedPair,
     sides: Sequence[Side],
     request: AnswerRequest,
     round_numbers: Iterable[int],
     cancelled: Cancelled,
-    rounds: list[Round],
     *,
     prefix: Sequence[int] = (),
     number: int = 0,
 ) -> Iterator[Event]:
     """Let every side answer once per round, with a seed if it samples; an error of a side ends the race.
 
-    In round `WARM_UP`, each side writes a few tokens, which do not count. `rounds` receives each round that every side
-    finished. Before a run, both models have read `prefix`, the beginning of the prompt, and nothing else.
+    In round `WARM_UP`, each side writes a few tokens, which do not count. Before a run, both models have read `prefix`,
+    the beginning of the prompt, and nothing else.
     """
     short = replace(request, max_tokens=min(WARM_UP_TOKENS, request.max_tokens or WARM_UP_TOKENS))
     for round_number in round_numbers:
@@ -150,7 +157,7 @@ def race(
             done[side.name] = run
             yield JobProgressed(number, RunEnded(round_number, run))
         if not is_warm_up:
-            rounds.append({side.name: done[side.name] for side in sides})
+            yield JobProgressed(number, RoundEnded(round_number, {side.name: done[side.name] for side in sides}))
 
 
 def answer_as(

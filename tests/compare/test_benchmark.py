@@ -10,18 +10,17 @@ from app.cli.command_line import KINDS
 from app.compare.benchmark import (
     BenchmarkPlan,
     Prompt,
-    RaceProgress,
     ResultRow,
     Results,
-    RoundEnded,
     benchmark,
     choose,
     load_suite,
 )
 from app.compare.measure import measure, speeds, spread
-from app.compare.race import Round, Side
+from app.compare.race import Round, RoundEnded, RunEnded, Side
 from app.core.errors import UsageError
 from app.engine.types import AutoDraft, DraftParams, SamplingParams
+from app.worker.events import Event, JobProgressed
 from app.worker.request import AnswerRequest
 from tests.fakes import FakeModel, mixing, script
 from tests.pairs import FakePair
@@ -41,7 +40,7 @@ PLAN = BenchmarkPlan(SIDES, PROMPTS, REQUEST, repeat=2)
 
 def run_bench(
     pair: FakePair, cancelled: Callable[[], bool] = lambda: False
-) -> tuple[list[RaceProgress | RoundEnded], Results]:
+) -> tuple[list[tuple[Prompt, Event]], Results]:
     results: dict[Prompt, list[Round]] = {}
     return list(benchmark(pair, PLAN, results, cancelled)), results
 
@@ -50,15 +49,16 @@ def test_rounds_go_over_the_whole_suite_and_make_a_table() -> None:
     pair = make_pair()
     events, done = run_bench(pair)
 
-    ended = [event for event in events if isinstance(event, RoundEnded)]
-    assert [(one.prompt, one.number) for one in ended] == [(p, n) for n in (1, 2) for p in PROMPTS]
-    assert done == {p: [e.round for e in ended if e.prompt == p] for p in PROMPTS}
+    news = [(prompt, event.what) for prompt, event in events if isinstance(event, JobProgressed)]
+    ended = [(prompt, what) for prompt, what in news if isinstance(what, RoundEnded)]
+    assert [(prompt, what.round) for prompt, what in ended] == [(p, n) for n in (1, 2) for p in PROMPTS]
+    assert done == {p: [what.runs for prompt, what in ended if prompt == p] for p in PROMPTS}
     table = PLAN.rows(done)
     assert [(row.kind, row.prompts) for row in table] == [("code", 2), ("chat", 1), ("all", 3)]
     assert table[-1].of("fixed").acceptance == 1.0
     assert speeds(table[0].measured)["plain"].n == 2
-    last = [event for event in events if isinstance(event, RaceProgress)][-1]
-    assert last.done == 3 * (3 * 2 + 1) == len(pair.samplers), "only the first prompt warms up"
+    n_runs = sum(isinstance(what, RunEnded) for _, what in news)
+    assert n_runs == 3 * (3 * 2 + 1) == len(pair.samplers), "only the first prompt warms up"
 
 
 def test_a_stop_keeps_what_is_done() -> None:

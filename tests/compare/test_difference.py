@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from app.compare.difference import Difference, explain
-from app.compare.race import Round, Run, Side, VerifyStep, race
+from app.compare.race import Run, Side, VerifyStep, race
 from app.compare.report import Comparison, comparison_lines
 from app.conversations.message import Message, Role
 from app.core.errors import Interrupted
 from app.engine.types import DraftParams, SamplingParams
 from app.worker.request import AnswerRequest
+from tests.compare.runs import rounds_of
 from tests.fakes import FakeModel, Rule, mixing
 from tests.pairs import FakePair
 
@@ -46,9 +47,8 @@ class Rounding(FakeModel):
 
 def runs(pair: FakePair, request: AnswerRequest = REQUEST) -> tuple[Run, Run]:
     sides = [Side("plain", None), Side("drafted", DRAFTS)]
-    rounds: list[Round] = []
-    list(race(pair, sides, request, [1], lambda: False, rounds))
-    return rounds[0]["plain"], rounds[0]["drafted"]
+    (round_,) = rounds_of(race(pair, sides, request, [1], lambda: False))
+    return round_["plain"], round_["drafted"]
 
 
 def never() -> bool:

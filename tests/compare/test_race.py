@@ -17,6 +17,7 @@ from app.llama.draft_heads import HeadContext
 from app.llama.pair import NativePair
 from app.worker.events import Event, JobProgressed
 from app.worker.request import AnswerRequest
+from tests.compare.runs import rounds_of
 from tests.fakes import END, FakeModel, mixing, script
 from tests.llama.params import pair_params
 from tests.llama.tiny_heads import write_eagle3, write_target
@@ -44,9 +45,8 @@ def run_race(
     repeat: int = 2,
 ) -> tuple[list[object], tuple[Round, ...]]:
     """Return the events, progress by subject, and the rounds."""
-    rounds: list[Round] = []
-    events = race(pair, sides, request, range(WARM_UP, repeat + 1), lambda: False, rounds)
-    return [getattr(event, "what", event) for event in events], tuple(rounds)
+    events = list(race(pair, sides, request, range(WARM_UP, repeat + 1), lambda: False))
+    return [getattr(event, "what", event) for event in events], tuple(rounds_of(events))
 
 
 @pytest.mark.parametrize(("asked", "warm", "whole"), [(100, 16, 100), (5, 5, 5), (None, 16, 123)])
@@ -104,7 +104,7 @@ def test_a_failed_draft_model_is_named() -> None:
     draft = FakeModel(mixing(1))
     draft.fail_at = 1
     pair, sides = FakePair(FakeModel(mixing(1)), draft), [Side("fixed", DraftParams(3, 0, 0.5))]
-    news = [e.what for e in race(pair, sides, GREEDY, [1], lambda: False, []) if isinstance(e, JobProgressed)]
+    news = [e.what for e in race(pair, sides, GREEDY, [1], lambda: False) if isinstance(e, JobProgressed)]
 
     assert [what.run.why for what in news if isinstance(what, RunEnded)] == ["the draft model failed"]
 
@@ -112,7 +112,7 @@ def test_a_failed_draft_model_is_named() -> None:
 def test_no_side_seems_to_read_with_the_draft_model_before_it_begins() -> None:
     rule = script(TEXT, len(PROMPT))
     pair, sides = FakePair(FakeModel(rule), FakeModel(rule)), [Side("plain", None)]
-    events = race(pair, sides, GREEDY, [1], lambda: False, [], prefix=[*PROMPT.encode()][:3])
+    events = race(pair, sides, GREEDY, [1], lambda: False, prefix=[*PROMPT.encode()][:3])
     assert {event.drafting for event in events if isinstance(event, PromptProgress)} == {False}
 
 
@@ -121,16 +121,17 @@ def test_a_draft_model_that_keeps_failing_ends_the_race_and_keeps_the_rounds_bef
     draft = FakeModel(rule)
     pair = FakePair(FakeModel(rule), draft)
     sides = [Side("plain", None), Side("fixed", DraftParams(3, 0, 0.0))]
-    rounds: list[Round] = []
+    events: list[Event] = []
 
     def break_later(event: Event) -> None:
+        events.append(event)
         ended = event.what if isinstance(event, JobProgressed) else None
         if isinstance(ended, RunEnded) and ended.round == 1 and ended.run.contender == "fixed":
             draft.fail_at, draft.fail_with = len(draft.batches) + 2, ComputeError("It failed.")
 
     with pytest.raises(ComputeError, match=r"^The draft model failed: It failed\.$"):
-        list(map(break_later, race(pair, sides, GREEDY, range(4), lambda: False, rounds)))
-    assert len(rounds) == 1
+        list(map(break_later, race(pair, sides, GREEDY, range(4), lambda: False)))
+    assert len(rounds_of(events)) == 1
 
 
 @pytest.mark.native
@@ -146,11 +147,10 @@ def test_the_side_without_drafts_takes_no_hidden_rows(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(HeadContext, "hidden_rows", rows)
     request = AnswerRequest((Message(Role.USER, "hi"),), SamplingParams(temperature=0), None, max_tokens=8)
-    sides, rounds = (Side("plain", None), Side("fixed", DraftParams(3, 0, 0.0))), list[Round]()
-    for event in race(pair, sides, request, [1, 2], lambda: False, rounds):
+    sides = Side("plain", None), Side("fixed", DraftParams(3, 0, 0.0))
+    for event in race(pair, sides, request, [1, 2], lambda: False):
         if isinstance(event, JobProgressed) and isinstance(event.what, RunBegan):
             side = event.what.side
     pair.close()
 
-    assert len(rounds) == 2
     assert set(taken) == {"fixed"}

@@ -15,6 +15,7 @@ from app.engine.generator import Observe, Verification, verify
 from app.engine.types import Draft, Guidance, SamplingParams
 from app.llama.pair import NativePair
 from app.worker.request import AnswerRequest
+from tests.compare.runs import rounds_of
 from tests.llama.conftest import OpenPair
 from tests.llama.generation import GREEDY
 from tests.llama.gguf_files import I32, STRING, Array
@@ -32,9 +33,7 @@ def never() -> bool:
 @pytest.fixture(scope="module")
 def rounds(pair: NativePair) -> tuple[Round, ...]:
     sides = [Side("plain", None), Side("everything", EVERYTHING)]
-    rounds: list[Round] = []
-    list(race(pair, sides, REQUEST, [WARM_UP, 1], never, rounds))
-    return tuple(rounds)
+    return tuple(rounds_of(race(pair, sides, REQUEST, [WARM_UP, 1], never)))
 
 
 def test_every_side_gives_the_targets_text(pair: NativePair, rounds: tuple[Round, ...]) -> None:
