@@ -1,5 +1,6 @@
-"""Run a command of the program in this process."""
+"""Run a command of the program in this process; its output as text and as a terminal."""
 
+import io
 import json
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -20,6 +21,13 @@ class Said(NamedTuple):
     def json(self) -> Any:
         """Standard output as JSON."""
         return json.loads(self.out)
+
+
+class Screen(io.StringIO):
+    """A terminal as an output stream."""
+
+    def isatty(self) -> bool:
+        return True
 
 
 Tandem = Callable[..., Said]

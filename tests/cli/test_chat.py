@@ -15,7 +15,6 @@ from app.cli.chat import SharedServer
 from app.cli.options import read_pair
 from app.cli.running_server import server_for
 from app.conversations.message import Message, Role
-from app.core.errors import UsageError
 from app.engine.events import Step
 from app.engine.types import FinishReason, SamplingParams
 from app.server import app as server_app
@@ -106,12 +105,3 @@ def test_run_finds_the_server_by_the_open_pair(chat: Chat) -> None:
     assert server_for(chat.loader, {}) == server
     chat.toggle()
     assert server_for(chat.loader, {}) is None
-
-
-def test_a_taken_port_is_a_sentence(chat: Chat, monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        monkeypatch.setattr(server_app, "DEFAULT_PORT", taken.getsockname()[1])
-        with pytest.raises(UsageError, match="cannot be used"):
-            chat.toggle()

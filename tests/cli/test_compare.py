@@ -3,12 +3,12 @@
 import json
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import redirect_stdout
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from io import BytesIO, StringIO, TextIOWrapper
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -19,7 +19,7 @@ from app.cli.setting_flags import read_flags
 from app.compare import report
 from app.compare.benchmark import BenchmarkPlan, Prompt, ResultRow
 from app.compare.measure import SideFigures, measure, spread
-from app.compare.race import Round, Run, sides_of
+from app.compare.race import Run, sides_of
 from app.core.errors import AppError, DecodeError, UsageError
 from app.engine.auto.cost_profile import CostProfile
 from app.engine.auto.curve import CostModel
@@ -72,6 +72,14 @@ def read_pair(given: Mapping[str, Any], modes: object = (), *, use_recommended: 
     return pair_loader(DEFAULTS.over(flags), Pair("fake", "Fake", parse_source("x.gguf"), None), None)
 
 
+@pytest.fixture
+def prompts(tmp_path: Path) -> Path:
+    """A file with one prompt for `tandem bench`."""
+    file = tmp_path / "p.txt"
+    file.write_text("abc\n")
+    return file
+
+
 def plan_of(arguments: str, of_file: Layer | None = None) -> BenchmarkPlan:
     """Return the plan of a benchmark with these flags and settings."""
     given = parse_args(["bench", *arguments.split()]).given
@@ -104,10 +112,8 @@ def test_a_comparison_as_json(tandem: Tandem, tmp_path: Path) -> None:
 
 
 def test_results_beside_busy_programs_are_marked_and_not_stored(
-    tandem: Tandem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tandem: Tandem, prompts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    prompts = tmp_path / "p.txt"
-    prompts.write_text("abc\n")
     card = str(tmp_path / "card")
     commands = (
         ("compare", "hello", "--repeat", "1"),
@@ -171,13 +177,6 @@ def test_settings_can_only_shorten_a_measurement(arguments: str, of_settings: in
     assert plan_of(arguments, {"answer.max_tokens": of_settings}).request.max_tokens == most
 
 
-def test_a_stop_in_the_middle(tandem: Tandem, monkeypatch: pytest.MonkeyPatch, pair: FakePair) -> None:
-    monkeypatch.setattr(race_session, "CancelFlag", lambda: StopAfter(pair, 5))
-    shown = tandem("compare", "hello", code=130)
-    assert "1 round" in shown.out
-    assert "Stopped after 1 of 3 rounds." in shown.err
-
-
 def test_sigterm_keeps_the_rounds_before(
     tandem: Tandem, monkeypatch: pytest.MonkeyPatch, pair: FakePair, tmp_path: Path
 ) -> None:
@@ -188,7 +187,9 @@ def test_sigterm_keeps_the_rounds_before(
             return super().__call__()
 
     monkeypatch.setattr(race_session, "CancelFlag", EndedAfter)
-    tandem("compare", "hello", "--save", str(tmp_path / "kept.json"), code=130)
+    shown = tandem("compare", "hello", "--save", str(tmp_path / "kept.json"), code=130)
+    assert "1 round" in shown.out
+    assert "Stopped after 1 of 3 rounds." in shown.err
     assert json.loads((tmp_path / "kept.json").read_text())["rounds_done"] == 1
 
 
@@ -232,9 +233,8 @@ def test_a_benchmark_with_everything(tandem: Tandem, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".md", ".svg"])
-def test_a_card_overwrites_no_file(tandem: Tandem, tmp_path: Path, pair: FakePair, suffix: str) -> None:
-    card, prompts = tmp_path / "README", tmp_path / "p.txt"
-    prompts.write_text("abc\n")
+def test_a_card_overwrites_no_file(tandem: Tandem, prompts: Path, tmp_path: Path, pair: FakePair, suffix: str) -> None:
+    card = tmp_path / "README"
     there = card.with_suffix(suffix)
     there.write_text("mine")
     arguments = ("bench", "--quick", "--prompts", str(prompts), "--card", str(card))
@@ -249,9 +249,8 @@ def test_a_card_overwrites_no_file(tandem: Tandem, tmp_path: Path, pair: FakePai
 
 
 def test_a_stopped_benchmark_keeps_finished_prompts(
-    tandem: Tandem, monkeypatch: pytest.MonkeyPatch, pair: FakePair, tmp_path: Path
+    tandem: Tandem, monkeypatch: pytest.MonkeyPatch, pair: FakePair, prompts: Path, tmp_path: Path
 ) -> None:
-    prompts = tmp_path / "p.txt"
     prompts.write_text("abc\nbcd\ncde\n")
     monkeypatch.setattr(race_session, "CancelFlag", lambda: StopAfter(pair, 5))
     said = tandem("bench", "--prompts", str(prompts), "--repeat", "1", "--json", code=130).out
@@ -263,41 +262,23 @@ def test_a_stopped_benchmark_keeps_finished_prompts(
     assert not (tmp_path / "data").exists(), "half a suite is not comparable with a whole one"
 
 
-def forge(monkeypatch: pytest.MonkeyPatch, *ratios: float) -> None:
-    """Set the ratios of each round."""
-
-    def measured(races: Sequence[Sequence[Round]], name: str, against: str) -> SideFigures:
-        n = min(map(len, races), default=0)
-        return replace(measure(races, name, against), ratio=spread(ratios[:n]) if name != against else None)
-
-    monkeypatch.setattr("app.compare.benchmark.measure", measured)
-
-
 @pytest.mark.parametrize(
-    ("flags", "ratios", "rounds"),
-    [
-        ((), (2.0, 2.01, 2.0), 2),
-        ((), (1.2, 0.9, 1.1), 3),
-        (("--repeat", "3"), (2.0, 2.01, 2.0), 3),
-        (("--quick",), (2.0, 2.01, 2.0), 2),
-    ],
+    ("flags", "outcome", "rounds"), [((), "tie", 1), ((), "unclear", 3), (("--repeat", "2"), "tie", 2)]
 )
-def test_a_comparison_ends_once_the_result_is_clear_unless_rounds_are_given(
+def test_a_benchmark_ends_once_the_result_is_clear_unless_rounds_are_given(
     tandem: Tandem,
     monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    prompts: Path,
     flags: tuple[str, ...],
-    ratios: tuple[float, ...],
+    outcome: str,
     rounds: int,
 ) -> None:
-    forge(monkeypatch, *ratios)
-    prompts = tmp_path / "p.txt"
-    prompts.write_text("abc\n")
+    monkeypatch.setattr(SideFigures, "outcome", outcome)
     shown = tandem("bench", "--prompts", str(prompts), "--json", *flags)
     *runs, last = [json.loads(line) for line in shown.out.splitlines()]
     assert len(runs) == 2 * rounds
     assert last["notes"] == [], "it is whole"
-    assert ("It stops early when the result is clear." in shown.err) == (flags != ("--repeat", "3"))
+    assert ("It stops early when the result is clear." in shown.err) == (not flags)
 
 
 def test_quick_is_a_prompt_each_of_a_few_kinds() -> None:
@@ -340,39 +321,39 @@ def breaks(pair: FakePair, answer: int, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(pair, "new_sampler", new_sampler)
 
 
+@pytest.mark.parametrize(
+    ("is_raced", "rounds", "said"),
+    [(False, 1, "Failed after 1 of 3 rounds.\n"), (True, 3, "Failed while comparing the texts.\n")],
+)
 def test_a_failed_comparison_shows_the_rounds_before(
-    tandem: Tandem, monkeypatch: pytest.MonkeyPatch, pair: FakePair, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tandem: Tandem,
+    monkeypatch: pytest.MonkeyPatch,
+    pair: FakePair,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    is_raced: bool,
+    rounds: int,
+    said: str,
 ) -> None:
-    # Both sides warm up, both answer once, and the first side of the second round fails.
-    breaks(pair, 5, monkeypatch)
+    if is_raced:
+        monkeypatch.setattr("app.compare.job.explain", Mock(side_effect=DecodeError("The card is gone.")))
+    else:
+        # Both sides warm up, both answer once, and the first side of the second round fails.
+        breaks(pair, 5, monkeypatch)
     with pytest.raises(DecodeError, match="The card is gone"):
         tandem("compare", "hello", "--json", "--save", str(tmp_path / "c.json"))
     shown = capsys.readouterr()
 
-    assert json.loads(shown.out)["rounds_done"] == json.loads((tmp_path / "c.json").read_text())["rounds_done"] == 1
-    assert shown.err == "Failed after 1 of 3 rounds.\n"
-    assert not (tmp_path / "data").exists(), "it has fewer rounds than its like"
-
-
-def test_a_failure_while_texts_are_compared_keeps_the_rounds(
-    tandem: Tandem, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def fails(*_: object) -> None:
-        raise DecodeError("The card is gone.")
-
-    monkeypatch.setattr("app.compare.job.explain", fails)
-    with pytest.raises(DecodeError, match="The card is gone"):
-        tandem("compare", "hello", "--json", "--save", str(tmp_path / "c.json"))
-    shown = capsys.readouterr()
-
-    assert json.loads(shown.out)["rounds_done"] == json.loads((tmp_path / "c.json").read_text())["rounds_done"] == 3
-    assert shown.err == "Failed while comparing the texts.\n"
+    assert (
+        json.loads(shown.out)["rounds_done"] == json.loads((tmp_path / "c.json").read_text())["rounds_done"] == rounds
+    )
+    assert shown.err == said
+    assert not (tmp_path / "data").exists(), "a part of a comparison is not comparable with a whole one"
 
 
 def test_a_failed_benchmark_shows_the_prompts_before(
-    tandem: Tandem, monkeypatch: pytest.MonkeyPatch, pair: FakePair, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tandem: Tandem, monkeypatch: pytest.MonkeyPatch, pair: FakePair, prompts: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    prompts = tmp_path / "p.txt"
     prompts.write_text("abc\nbcd\ncde\n")
     breaks(pair, 6, monkeypatch)
     with pytest.raises(DecodeError, match="The card is gone"):
@@ -382,25 +363,22 @@ def test_a_failed_benchmark_shows_the_prompts_before(
     assert [run["contender"] for run in runs] == ["plain", "automatic"]
     assert last["type"] == "result"
     assert last["notes"] == ["failed at yours, 2 after 5 of 8 answers"]
-    assert not (tmp_path / "data").exists()
+    assert not (prompts.parent / "data").exists()
 
 
-def test_the_plan_and_its_time_are_shown_first(tandem: Tandem, tmp_path: Path, pair: FakePair) -> None:
-    (prompts := tmp_path / "p.txt").write_text("abc\nbcd\n")
+def test_the_plan_and_its_time_are_shown_first(tandem: Tandem, prompts: Path, pair: FakePair) -> None:
+    prompts.write_text("abc\nbcd\n")
     pair.memory = PairStatistics(CostModel(CostProfile({1: 1e9, 64: 1e9})))
     said = tandem("bench", "--prompts", str(prompts), "--repeat", "1", "--json")
     plan = "2 prompts x 1 round x 2 sides (no draft, automatic), and 2 to warm up: 6 answers of 8 tokens at most"
     assert said.err == f"{plan}, about 48 s.\n"
 
 
-def test_a_full_disk_still_shows_the_result(tandem: Tandem, tmp_path: Path) -> None:
-    if not Path("/dev/full").exists():
-        pytest.skip("there is no device that is always full")
-    prompts, said = tmp_path / "p.txt", StringIO()
-    prompts.write_text("abc\n")
-    with redirect_stdout(said), pytest.raises(AppError, match="No space left"):
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device is always full")
+def test_a_full_disk_still_shows_the_result(tandem: Tandem, prompts: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(AppError, match="No space left"):
         tandem("bench", "--prompts", str(prompts), "--repeat", "1", "--save", "/dev/full")
-    assert "automatic: " in said.getvalue()
+    assert "automatic: " in capsys.readouterr().out
 
 
 def test_extremes_are_among_the_drafted_kinds() -> None:

@@ -12,14 +12,10 @@ from app.cli import main
 from app.cli.output import AnswerPrinter, LineFile, check_writable, columns_of, for_reading, status, write_file
 from app.core.errors import AppError, HubError, UsageError
 from app.engine.text.segments import Segment
+from tests.tandem import Screen
 
 THOUGHT = Segment("so", None, reasoning=True)
 SENTENCE = "The draft was trained for 4,096 tokens of context, the target for 32,768."
-
-
-class Screen(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 @pytest.mark.parametrize(

@@ -185,15 +185,6 @@ def test_a_pair_whose_file_is_in_use_is_not_forgotten(made: Models, monkeypatch:
     assert not draft.path.exists()
 
 
-def test_a_draft_that_was_made_here_stays_while_another_pair_uses_it(made: Models, tandem: Tandem) -> None:
-    target, draft = made
-    mine = Pair("mine", "Mine", LocalModel(target.path), LocalModel(draft.path))
-    registry().add(SetUp(mine, target, draft))
-
-    assert f"{draft.path}  (another pair uses it)" in tandem("pairs", "remove", "demo", "--yes").err
-    assert draft.path.exists()
-
-
 def test_files_of_the_users_own_stay_even_with_all_files(folders: Path, tandem: Tandem) -> None:
     target = written(folders / "t.gguf")
     registry().add(SetUp(Pair("mine", "Mine", LocalModel(target.path), None), target), default=True)

@@ -30,16 +30,12 @@ from app.worker.events import Event, Failed, Finished, Loaded, Measuring, Notice
 from app.worker.request import AnswerRequest
 from tests.core.test_pictures import gif, png
 from tests.llama.tiny_model import write_model
+from tests.tandem import Screen
 
 STATS = GenerationStats(predicted_n=2, predicted_ns=10**9)
 PREFILL = PromptProgress(1, True, 36, 37)
 PROGRESS_LINE = "draft reading prompt: 36 of 37 tokens"
 CLEAR = "\r\x1b[K"
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 def text(piece: str, *, reasoning: bool = False) -> Step:
@@ -89,40 +85,39 @@ def run(monkeypatch: pytest.MonkeyPatch, out: io.StringIO, err: io.StringIO, *sa
 def test_one_terminal_for_answer_and_progress(
     monkeypatch: pytest.MonkeyPatch, events: tuple[Event, ...], shown: str
 ) -> None:
-    both = Terminal()
+    both = Screen()
     run(monkeypatch, both, both, *events)
     assert shown in both.getvalue()
 
 
-def test_an_answer_in_a_file_leaves_the_terminal_to_progress(monkeypatch: pytest.MonkeyPatch) -> None:
-    out, err = io.StringIO(), Terminal()
-    run(monkeypatch, out, err, text("Certainly"), PREFILL, text("! Here"))
-    assert PROGRESS_LINE in err.getvalue()
-    assert out.getvalue() == "Certainly! Here\n"
-
-
-@pytest.mark.parametrize("pieces", [(), ("! ", "Here")])
-def test_the_beginning_of_an_answer_is_printed_once(monkeypatch: pytest.MonkeyPatch, pieces: tuple[str, ...]) -> None:
-    out = io.StringIO()
-    run(monkeypatch, out, io.StringIO(), *map(text, pieces), prefill="Certainly")
-    assert out.getvalue() == f"Certainly{''.join(pieces)}\n"
-
-
-def test_a_notice_in_a_file_does_not_break_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    out, err = Terminal(), io.StringIO()
-    run(monkeypatch, out, err, text("Certainly"), Notice("Drafting stopped."), text("! Here"))
-    assert out.getvalue() == "Certainly! Here\n"
-
-
-def test_statistics_begin_a_line_after_reasoning_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    out, err = io.StringIO(), io.StringIO()
-    run(monkeypatch, out, err, text("Hm", reasoning=True))
-    assert err.getvalue().startswith("Hm\n2 tokens")
-    assert out.getvalue() == "\n"
+@pytest.mark.parametrize(
+    ("out", "err", "prefill", "events", "answer", "told"),
+    [
+        (io.StringIO, Screen, "", (text("Certainly"), PREFILL, text("! Here")), "Certainly! Here\n", PROGRESS_LINE),
+        (Screen, io.StringIO, "", (text("Certainly"), Notice("No."), text("! Here")), "Certainly! Here\n", "No.\n"),
+        (io.StringIO, io.StringIO, "Certainly", (), "Certainly\n", "2 tokens"),
+        (io.StringIO, io.StringIO, "Certainly", (text("! "), text("Here")), "Certainly! Here\n", "2 tokens"),
+        (io.StringIO, io.StringIO, "", (text("Hm", reasoning=True),), "\n", "Hm\n2 tokens"),
+    ],
+    ids=["progress on a terminal", "notice in a file", "prefill alone", "prefill", "reasoning alone"],
+)
+def test_an_answer_in_a_file_has_nothing_else(
+    monkeypatch: pytest.MonkeyPatch,
+    out: type[io.StringIO],
+    err: type[io.StringIO],
+    prefill: str,
+    events: tuple[Event, ...],
+    answer: str,
+    told: str,
+) -> None:
+    written, shown = out(), err()
+    run(monkeypatch, written, shown, *events, prefill=prefill)
+    assert written.getvalue() == answer
+    assert told in shown.getvalue()
 
 
 def test_an_error_stands_below_the_unfinished_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    both = Terminal()
+    both = Screen()
     monkeypatch.setattr("sys.stdout", both)
     monkeypatch.setattr("sys.stderr", both)
     with pytest.raises(AppError, match="died"):
@@ -130,7 +125,7 @@ def test_an_error_stands_below_the_unfinished_answer(monkeypatch: pytest.MonkeyP
     assert both.getvalue().endswith("The sea\n")
 
 
-@pytest.mark.parametrize("out", [Terminal(), io.StringIO()])
+@pytest.mark.parametrize("out", [Screen(), io.StringIO()])
 def test_json_escapes_control_characters(monkeypatch: pytest.MonkeyPatch, out: io.StringIO) -> None:
     said = "\x1b[2J\x9b2J\x7f\u202eä"
     monkeypatch.setattr("sys.stdout", out)

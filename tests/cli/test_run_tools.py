@@ -55,6 +55,15 @@ class Run:
         assert self.tools.take(ToolReturned(len(self.host.calls), text, seconds=0.25))
 
 
+def listen(run: Run, *events: Event, as_json: bool = False) -> None:
+    """Let `tandem run` print an answer with these events."""
+    listener, queue = Listener(DEFAULTS, as_json=as_json), SimpleQueue[Event]()
+    listener.tools = run.tools
+    for event in (Loaded(PAIR), ToolsListed("files", (READ, WRITE)), replace(finished(1, ""), calls=(READS,)), *events):
+        queue.put(event)
+    listener.listen(queue)
+
+
 def test_an_allowed_call_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     run = Run(monkeypatch, "read_file")
     run.lists()
@@ -82,13 +91,8 @@ def test_another_call_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_json_has_the_call_that_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    run = Run(monkeypatch)
-    listener, events = Listener(DEFAULTS, as_json=True), SimpleQueue[Event]()
-    listener.tools = run.tools
-    for event in (Loaded(PAIR), ToolsListed("files", (READ, WRITE)), replace(finished(1, ""), calls=(READS,))):
-        events.put(event)
     with pytest.raises(AppError):
-        listener.listen(events)
+        listen(Run(monkeypatch), as_json=True)
 
     found = json.loads(capsys.readouterr().out)
     assert found["error"] == found["calls"][0]["error"]
@@ -127,20 +131,13 @@ def test_calls_in_a_row_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_each_answer_begins_its_own_line_in_a_file(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = Run(monkeypatch, "read_file")
-    listener, events = Listener(DEFAULTS, as_json=False), SimpleQueue[Event]()
-    listener.tools = run.tools
-    for event in (
-        Loaded(PAIR),
-        ToolsListed("files", (READ, WRITE)),
-        replace(finished(1, ""), calls=(READS,)),
+    listen(
+        Run(monkeypatch, "read_file"),
         ToolReturned(1, "Buy milk."),
         Step(2, (Segment("<tools></tools>"),), STATS),
         finished(2, "<tools></tools>"),
         Step(3, (Segment("Milk."),), STATS),
         finished(3, "Milk."),
-    ):
-        events.put(event)
-    listener.listen(events)
+    )
 
     assert capsys.readouterr().out == "<tools></tools>\nMilk.\n"

@@ -1,6 +1,5 @@
 """The settings file and the command line."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -32,40 +31,6 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def options(command: str, modes: tuple[str, ...] = ("auto", "fixed", "off")) -> PairLoader:
     return read_pair(parse_args(["run", *command.split(), "Hi"]).given, modes)
-
-
-EVERYTHING = [
-    ('[draft]\nmode = "off"', "--drafting off"),
-    ('[draft]\nmode = "off"', "--no-draft"),
-    ('[draft]\nsource = "model"', "--no-ngram"),
-    ('[draft]\nmode = "fixed"\nn_max = 3\np_min = 0.5', "--draft-n-max 3 --draft-p-min 0.5"),
-    ("[sampling]\ntemp = 0\nseed = 7\ntop_k = 3", "--temp 0 --seed 7 --top-k 3"),
-    (
-        '[answer]\nsystem = "Short."\nstop = ["END", "a"]\nmax_tokens = 9',
-        "--system Short. --stop END --stop a --max-tokens 9",
-    ),
-    ("[answer]\nstop_on_repeat = false", "--stop-on-repeat off"),
-    ('[answer]\nthinking = "off"\nreasoning_effort = "high"', "--thinking off --reasoning-effort high"),
-    (
-        '[model]\nctx = 512\nthreads = 2\nflash_attn = "on"\ndevice = "cpu"\nfit = "off"',
-        "--ctx 512 --threads 2 --flash-attn on --device CPU --fit off",
-    ),
-    (
-        '[draft]\nkv_type = "q4_0"\n[model]\ntensor_split = "3,1"\ngpu_layers = 9\nkv_type = "q8_0"',
-        "--tensor-split 3,1 --gpu-layers 9 --kv-type q8_0 --draft-kv-type q4_0",
-    ),
-    ('preset = "precise"', "--preset precise"),
-]
-
-
-@pytest.mark.parametrize(("text", "flags"), EVERYTHING, ids=[flags for _, flags in EVERYTHING])
-def test_the_file_and_the_flags_mean_the_same(file: Path, text: str, flags: str) -> None:
-    draft = "--draft y.gguf "
-    by_flags = options(PLAIN + draft + flags)
-    assert by_flags != options(PLAIN + draft)
-    file.write_text(text)
-    found = options(PLAIN + draft)
-    assert found == by_flags
 
 
 def test_flag_over_preset_over_file_over_pair(file: Path) -> None:
@@ -150,16 +115,6 @@ def test_values_of_a_pair_are_shown_with_its_name(tmp_path: Path, file: Path, ta
         assert line in shown
 
     assert tandem("settings", "--json").json["pair"] == "demo"
-
-
-@pytest.mark.parametrize("stop", ["\x9b2J", "\u2028", "\u202e"])
-def test_stop_string_is_stored_and_escaped(stop: str, tandem: Tandem) -> None:
-    written = json.dumps([stop])
-    tandem("settings", "set", "stop", written)
-    assert written in tandem("settings").out
-    shown = tandem("settings", "--json")
-    assert stop[0] not in shown.out
-    assert shown.json["settings"]["answer.stop"]["value"] == [stop]
 
 
 def test_settings_are_shown_with_an_unusable_pair(

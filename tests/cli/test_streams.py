@@ -18,15 +18,18 @@ from app.core.pictures import PictureLimits
 from tests.core.test_pictures import png
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="a POSIX shell closes streams")
-FULL = Path("/dev/full").exists()
 ENDS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 """External termination signals."""
+ATTACHED = compose("Explain.", [Attachment("standard input", "Grüße\nan alle")])
 
 
 def in_shell(line: str) -> subprocess.CompletedProcess[str]:
     """Run `$TANDEM` in a shell."""
     environment = {**os.environ, "TANDEM": f"{sys.executable} -m app"}
     return subprocess.run(["sh", "-c", line], capture_output=True, text=True, env=environment, check=False)
+
+
+needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device is always full")
 
 
 @posix
@@ -36,18 +39,8 @@ def in_shell(line: str) -> subprocess.CompletedProcess[str]:
         ("run - <&-", 2, "The prompt is empty."),
         ("run - </dev/zero", 1, "Standard input is larger than 8 MB."),
         ("run --prompt-file /dev/zero", 1, "/dev/zero is a device or a pipe, not a file."),
-        pytest.param(
-            "settings >/dev/full",
-            1,
-            "Input or output failed: No space left on device.",
-            marks=pytest.mark.skipif(not FULL, reason="no /dev/full"),
-        ),
-        pytest.param(
-            "--help >/dev/full",
-            1,
-            "Input or output failed: No space left on device.",
-            marks=pytest.mark.skipif(not FULL, reason="no /dev/full"),
-        ),
+        pytest.param("settings >/dev/full", 1, "Input or output failed: No space left on device.", marks=needs_full),
+        pytest.param("--help >/dev/full", 1, "Input or output failed: No space left on device.", marks=needs_full),
     ],
 )
 def test_unusable_stream_is_reported(line: str, code: int, said: str) -> None:
@@ -92,29 +85,26 @@ def pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[BinaryIO]:
 
 
 @posix
-@pytest.mark.parametrize("encoding", ["utf-8", "cp1252"])
-def test_a_pipe_comes_before_the_prompt(encoding: str, pipe: BinaryIO) -> None:
-    pipe.write("Grüße\r\nan alle".encode(encoding))
+@pytest.mark.parametrize(
+    ("data", "text", "pictures"),
+    [
+        ("Grüße\r\nan alle".encode(), compose("Explain.", [Attachment("standard input", "Grüße\nan alle")]), []),
+        (
+            "Grüße\r\nan alle".encode("cp1252"),
+            compose("Explain.", [Attachment("standard input", "Grüße\nan alle")]),
+            [],
+        ),
+        (png(4, 3), "Explain.", [png(4, 3)]),
+        (b"", "Explain.", []),
+    ],
+    ids=["utf-8", "cp1252", "picture", "empty"],
+)
+def test_a_pipe_comes_before_the_prompt(data: bytes, text: str, pictures: list[bytes], pipe: BinaryIO) -> None:
+    pipe.write(data)
     pipe.close()
 
-    attached = [Attachment("standard input", "Grüße\nan alle")]
-    assert with_files("Explain.", (), PictureLimits(), takes_stdin=True) == (compose("Explain.", attached), [])
-
-
-@posix
-def test_a_pipe_may_be_a_picture(pipe: BinaryIO) -> None:
-    pipe.write(png(4, 3))
-    pipe.close()
-
-    text, pictures = with_files("What?", (), PictureLimits(), takes_stdin=True)
-    assert (text, [each.data for each in pictures]) == ("What?", [png(4, 3)])
-
-
-@posix
-def test_an_empty_pipe_adds_nothing(pipe: BinaryIO) -> None:
-    pipe.close()
-
-    assert with_files("Explain.", (), PictureLimits(), takes_stdin=True) == ("Explain.", [])
+    found, shown = with_files("Explain.", (), PictureLimits(), takes_stdin=True)
+    assert (found, [each.data for each in shown]) == (text, pictures)
 
 
 def test_the_null_device_adds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

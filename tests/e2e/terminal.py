@@ -91,6 +91,10 @@ class Terminal:
         """Return whether the alternate screen, the cursor and mouse reports are on, as digits."""
         return self._tmux("display-message", "-p", "#{alternate_on}#{cursor_flag}#{mouse_any_flag}").strip()
 
+    def terminate(self) -> None:
+        """Send SIGTERM to the parent of the program."""
+        os.kill(int(self._process.read_text()), signal.SIGTERM)
+
     def kill(self) -> None:
         """Kill the program and its parent with SIGKILL."""
         self.program.kill()

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -47,17 +48,25 @@ def test_a_conversation(start: Callable[..., Terminal]) -> None:
     assert terminal.exit_code() == 0
 
 
-def test_quitting_during_an_answer_ends_at_once_and_restores_the_terminal(start: Callable[..., Terminal]) -> None:
+@pytest.mark.parametrize(
+    ("end", "code"),
+    [(lambda terminal: terminal.press("C-q"), 0), (Terminal.terminate, 128 + signal.SIGTERM)],
+    ids=["ctrl+q", "SIGTERM"],
+)
+def test_an_end_during_an_answer_restores_the_terminal_and_keeps_what_was_shown(
+    start: Callable[..., Terminal], end: Callable[[Terminal], None], code: int
+) -> None:
     terminal = start("--temp", "0", "--draft-n-max", "7")
     terminal.type("Write a very long story about the sea.")
     terminal.press("Enter")
     terminal.until(_READOUTS.search)
-    terminal.press("C-q")
-    assert terminal.exit_code() == 0
+    end(terminal)
+    assert terminal.exit_code() == code
     assert terminal.screen.strip() == ""
     with closing(sqlite3.connect(conversations_file())) as db:
-        [(state,)] = db.execute("SELECT state FROM messages ORDER BY id DESC LIMIT 1")
+        [(state, text)] = db.execute("SELECT state, text FROM messages ORDER BY id DESC LIMIT 1")
     assert state == State.CUT.value, "the answer was waited for"
+    assert text
 
 
 def test_after_a_kill_the_conversation_is_there_and_the_answer_marked(start: Callable[..., Terminal]) -> None:

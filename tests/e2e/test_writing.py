@@ -1,7 +1,6 @@
-"""Files in prompts, pastes and signals in a real terminal."""
+"""A paste into a real terminal, and its end."""
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -17,17 +16,6 @@ pytestmark = MARKS
 _ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture
-def notes(tmp_path: Path) -> Path:
-    file = tmp_path / "zebra notes.md"
-    file.write_text("The zebra is called Trieste.\n" * 4)
-    return file
-
-
-def _process(folder: Path) -> int:
-    return int((folder / "process").read_text())
-
-
 def test_a_paste_with_colors_presses_no_keys(start: Callable[..., Terminal], tmp_path: Path) -> None:
     terminal = start("--temp", "0")
     terminal.until(lambda s: " ready " in s)
@@ -40,26 +28,6 @@ def test_a_paste_with_colors_presses_no_keys(start: Callable[..., Terminal], tmp
     assert "Answer" not in screen
     terminal.press("C-q")
     assert terminal.exit_code() == 0
-
-
-def test_sigterm_restores_the_terminal_and_keeps_what_was_shown(start: Callable[..., Terminal], tmp_path: Path) -> None:
-    terminal = start("--temp", "0")
-    terminal.type("Write a very long story about a lighthouse, with many chapters.")
-    terminal.press("Enter")
-    terminal.until(lambda s: re.search(r"\d tok/s", s))
-    os.kill(_process(tmp_path), signal.SIGTERM)
-    assert terminal.exit_code() == 128 + signal.SIGTERM
-    assert terminal.screen.strip() == ""
-    (tmp_path / "status").unlink()
-
-    again = start("--temp", "0")
-    again.until(lambda s: " ready " in s)
-    again.press("C-o")
-    again.until(lambda s: "Write a very long story" in s)
-    again.press("Enter")
-    again.until(lambda s: "cut before its end" in s)
-    again.press("C-q")
-    assert again.exit_code() == 0
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no terminal to close like this")
