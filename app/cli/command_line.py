@@ -175,6 +175,7 @@ tandem bench                                      every kind of text
 tandem bench --quick --fixed n_max=7,p_min=0.6    short, with fixed parameters
 tandem bench --card result --save result.jsonl    result.md and result.svg
 """,
+    function="compare:bench",
 )
 _TUNE = Command(
     "tune",

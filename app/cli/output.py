@@ -205,8 +205,8 @@ class AnswerPrinter:
             self._answer.flush()
 
 
-def check_writable(file: Path) -> None:
-    """Raise UsageError if a result cannot be written to this path."""
+def check_writable(file: Path, *, overwrites: bool = True) -> None:
+    """Raise UsageError if a result cannot be written to this path, or would overwrite a file that it must not."""
     reason = ""
     if is_folder(file):
         reason = "it is a folder"
@@ -216,6 +216,8 @@ def check_writable(file: Path) -> None:
         reason = "permission denied"
     if reason:
         raise UsageError(f"{file} cannot be written: {reason}.", "Choose another file.")
+    if not overwrites and exists(file):
+        raise exists_already(file)
 
 
 def exists_already(file: Path) -> UsageError:

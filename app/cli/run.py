@@ -18,7 +18,7 @@ from app.cli.running_server import ServerAnswer, server_for
 from app.cli.setting_flags import in_flags
 from app.cli.streams import cancel_on_interrupt, is_piped, is_silent, read_input
 from app.conversations.attached import Attachment, compose
-from app.conversations.message import Prefill, Role
+from app.conversations.message import Message, Prefill, Role
 from app.conversations.tree import as_message
 from app.core.errors import INTERRUPTED, AppError, StoppedError, UsageError
 from app.core.fixes import quoted
@@ -67,9 +67,10 @@ def run(
     _report_references(prompt or "", file)
     # libtiff and other libraries print errors of a picture themselves.
     with guarded_stderr(log_file()):
-        text, pictures = with_files(words, file, picture_limits(loader.settings), takes_stdin=not is_stdin)
+        message, pictures = with_files(words, file, picture_limits(loader.settings), takes_stdin=not is_stdin)
     request = replace(
-        with_pictures(AnswerRequest.of(loader.settings, [as_message(Role.USER, text)]), pictures),
+        AnswerRequest.of(loader.settings, [message]),
+        pictures=pictures,
         prefill=Prefill(prefill) if prefill.strip() else None,
         guidance=guidance,
     )
@@ -199,15 +200,6 @@ def _read_guidance(schema_file: Path | None, grammar_file: Path | None) -> Guida
     return Guidance(read_user_text(grammar_file, str(grammar_file)) if grammar_file is not None else None)
 
 
-def with_pictures(request: AnswerRequest, pictures: Sequence[PictureData]) -> AnswerRequest:
-    """Return a request with pictures before its prompt."""
-    *before, last = request.messages
-    content, shown = MARK * len(pictures) + last.content, tuple(each.picture for each in pictures)
-    return replace(
-        request, messages=(*before, replace(last, content=content, pictures=shown)), pictures=tuple(pictures)
-    )
-
-
 def _report_references(prompt: str, files: Sequence[Path]) -> None:
     """Name the files that the chat would include for `@file` references in this prompt."""
     if "@" not in prompt:
@@ -226,8 +218,8 @@ def _report_references(prompt: str, files: Sequence[Path]) -> None:
 
 def with_files(
     prompt: str, files: Sequence[Path], limits: PictureLimits, *, takes_stdin: bool
-) -> tuple[str, list[PictureData]]:
-    """Return the prompt after the text of files, `-` for stdin, and the pictures among the files.
+) -> tuple[Message, tuple[PictureData, ...]]:
+    """Return the prompt after files, `-` for stdin, pictures first, as a message and the data of its pictures.
 
     With `takes_stdin`, a pipe comes first, as in `git diff | tandem run "Review this."`. Raises AppError for a file
     that is neither text nor a picture.
@@ -247,7 +239,9 @@ def with_files(
             pictures += found
         elif file != STDIN or found.strip():
             attached.append(Attachment(name, found))
-    return compose(prompt, attached), pictures
+    content = MARK * len(pictures) + compose(prompt, attached)
+    shown = tuple(each.picture for each in pictures)
+    return replace(as_message(Role.USER, content), pictures=shown), tuple(pictures)
 
 
 def _read_prompt(text: str | None, file: Path | None) -> str:

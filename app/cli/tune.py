@@ -1,6 +1,7 @@
 """`tandem tune`: measure the cost of a verify step on this machine, show and save it."""
 
 import time
+from bisect import bisect_left
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,8 @@ from app.hardware.cpu import thread_candidates
 from app.llama.pair import NativePair
 
 _BAR_COLUMNS = 24
-_BISECTION_STEPS = 40
+_SHARES = 1_000_000_000
+"""Number of acceptances between 0 and 1 among which the break-even is found."""
 _TABLE_LEGEND = "A batch holds the last token and a draft. Break-even is the acceptance from which that draft pays."
 
 
@@ -156,17 +158,11 @@ def _at_best(costs: CostModel, draft_ns: float) -> str:
 def break_even(plain: float, batch: float, n: int, draft: float) -> float | None:
     """Return the acceptance at which drafting n tokens in each step costs as much as no draft.
 
-    Solves (1 + c + ... + c^n) * plain = batch + n * draft for c by bisection; the left side grows with c. `batch` is
-    the cost of n + 1 tokens, `draft` the cost of each drafted token. None if even perfect drafts lose.
+    Solves (1 + c + ... + c^n) * plain = batch + n * draft for c; the left side grows with c. `batch` is the cost of
+    n + 1 tokens, `draft` the cost of each drafted token. None if even perfect drafts lose.
     """
     needed = (batch + n * draft) / plain
     if needed > n + 1:
         return None
-    low, high = 0.0, 1.0
-    for _ in range(_BISECTION_STEPS):
-        middle = (low + high) / 2
-        if sum(middle**i for i in range(n + 1)) < needed:
-            low = middle
-        else:
-            high = middle
-    return high
+    shares = range(_SHARES + 1)
+    return bisect_left(shares, needed, key=lambda share: sum((share / _SHARES) ** i for i in range(n + 1))) / _SHARES

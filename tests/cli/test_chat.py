@@ -91,6 +91,7 @@ def test_run_finds_the_server_by_the_open_pair(chat: Chat) -> None:
     chat.toggle()
     server = server_for(chat.loader, {})
     assert server is not None
+    assert server_for(chat.loader, {"ctx": 512}) is None
     connection = HTTPConnection("127.0.0.1", urlsplit(server.url).port or 0, timeout=240)
     body = {"messages": [{"role": "user", "content": "abc"}], "max_tokens": 3, "tandem": True}
     connection.request("POST", "/v1/chat/completions", json.dumps(body))

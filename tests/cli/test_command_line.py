@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -174,6 +175,15 @@ def test_json_has_the_fixed_keys(
     found = json.loads(capsys.readouterr().out)
     for one in found if isinstance(found, list) else [found]:
         assert tuple(one) == JSON_KEYS[command]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [("temperature", -0.1, "temperature is -0.1; it must lie between 0 and 100"), ("top_k", 1.5, "a whole number")],
+)
+def test_sampling_outside_its_range_is_refused(name: str, value: Any, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        SamplingParams(**{name: value})
 
 
 def test_greedy_means_that_nothing_changes_the_logits() -> None:

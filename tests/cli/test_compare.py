@@ -3,7 +3,7 @@
 import json
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
@@ -12,9 +12,9 @@ from unittest.mock import Mock
 
 import pytest
 
-from app.cli import bench, compare, race_session
-from app.cli.bench import read_plan, verdict_lines
+from app.cli import compare, race_session
 from app.cli.command_line import KINDS, QUICK_KINDS, parse_args
+from app.cli.compare import read_plan, verdict_lines
 from app.cli.setting_flags import read_flags
 from app.compare import report
 from app.compare.benchmark import BenchmarkPlan, Prompt, ResultRow
@@ -54,14 +54,13 @@ def tandem(
     params = pair_params(file, None, n_threads=1)
     monkeypatch.setattr(race_session, "NativePair", lambda *_: pair)
     monkeypatch.setattr(race_session, "measured_params", lambda loader, **more: params)
-    for module in (compare, bench):
-        monkeypatch.setattr(module, "read_pair", read_pair)
+    monkeypatch.setattr(compare, "read_pair", read_pair)
     monkeypatch.setattr(race_session, "benchmarks_dir", lambda: tmp_path / "data" / "benchmarks")
     monkeypatch.setattr(race_session, "busy_cpus", lambda processors: 0.0)
 
     def run(*arguments: str, code: int = 0) -> Said:
-        commands: dict[str, Callable[..., int]] = {"compare": compare.compare, "bench": bench.bench}
-        assert commands[arguments[0]](**parse_args(arguments).given) == code
+        command = getattr(compare, arguments[0])
+        assert command(**parse_args(arguments).given) == code
         return Said(*capsys.readouterr())
 
     return run
@@ -120,7 +119,7 @@ def test_results_beside_busy_programs_are_marked_and_not_stored(
         ("bench", "--prompts", str(prompts), "--repeat", "1", "--card", card, "--force"),
     )
     for text in ("Other programs used all of it.", ""):
-        for module in (compare, bench, report):
+        for module in (compare, report):
             monkeypatch.setattr(module, "busy_programs", lambda rounds, text=text: text)
         for command in commands:
             shown = tandem(*command).out
@@ -394,19 +393,19 @@ def test_extremes_are_among_the_drafted_kinds() -> None:
     assert len(verdict_lines(raced, [*kinds[1:], whole])) == 1, "one kind alone has no extremes"
 
 
-def test_stop_strings_are_among_the_facts(tandem: Tandem) -> None:
-    stops = ("Schluß\u202e", "\n", r"\n", 'a"')
-    flags = [word for stop in stops for word in ("--stop", stop)]
-    facts = tandem("compare", "hello", "--json", *flags).json["facts"]
-    assert facts["stops at"] == r'"Schlu\u00df\u202e", "\n", "\\n", "a\""'
-    assert "stops at" not in tandem("compare", "hello", "--json").json["facts"]
-
-
 @pytest.mark.parametrize(
-    ("flags", "fact"), [(("--thinking", "on", "--reasoning-effort", "low"), "enabled True, effort low"), ((), None)]
+    ("flags", "name", "fact"),
+    [
+        (("--stop", "Schluß\u202e", "--stop", "\n", "--stop", 'a"'), "stops at", r'"Schlu\u00df\u202e", "\n", "a\""'),
+        (("--thinking", "on", "--reasoning-effort", "low"), "thinking", "enabled True, effort low"),
+        ((), "stops at", None),
+        ((), "thinking", None),
+    ],
 )
-def test_thinking_options_are_among_the_facts(tandem: Tandem, flags: tuple[str, ...], fact: str | None) -> None:
-    assert tandem("compare", "hello", "--json", "--repeat", "1", *flags).json["facts"].get("thinking") == fact
+def test_options_of_the_answer_are_among_the_facts(
+    tandem: Tandem, flags: tuple[str, ...], name: str, fact: str | None
+) -> None:
+    assert tandem("compare", "hello", "--json", "--repeat", "1", *flags).json["facts"].get(name) == fact
 
 
 def test_a_thinking_option_that_the_model_ignores_is_reported(tandem: Tandem, pair: FakePair) -> None:

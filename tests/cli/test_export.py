@@ -129,15 +129,6 @@ def test_nothing_to_export_is_an_error(tandem: Tandem) -> None:
     assert tandem("export", "--list").out == "There are no conversations yet.\n"
 
 
-def test_export_is_imported(filled: Path, tmp_path: Path, tandem: Tandem, monkeypatch: pytest.MonkeyPatch) -> None:
-    out, other = str(tmp_path / "all.json"), tmp_path / "other" / "conversations.db"
-    tandem("export", "--all", "--output", out)
-    monkeypatch.setattr(export_command, "conversations_file", lambda: other)
-    assert tandem("import", out).out.splitlines()[0] == "     1  Quicksort  (2 messages)"
-    with closing(Store(other)) as store:
-        assert [summary.title for summary in store.summaries()] == ["Quicksort", "Trip to Turin", "Trip to Trieste"]
-
-
 @pytest.mark.parametrize("name", ["all.json", "all.md"])
 def test_import_skips_existing_conversations(filled: Path, tmp_path: Path, tandem: Tandem, name: str) -> None:
     out = str(tmp_path / name)
@@ -189,7 +180,7 @@ def test_the_title_of_an_older_file_is_not_taken_and_an_edited_system_prompt_is(
 
 
 @pytest.mark.parametrize("name", ["all.json", "all.md"])
-def test_a_conversation_without_messages_is_imported_once(
+def test_an_export_is_imported_once_even_a_conversation_without_messages(
     filled: Path, tmp_path: Path, tandem: Tandem, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     with closing(Store(filled)) as store:
@@ -199,6 +190,9 @@ def test_a_conversation_without_messages_is_imported_once(
     for n_new in (4, 0):
         said = tandem("import", str(tmp_path / name)).out
         assert said.splitlines()[-1] == f"4 conversations, {n_new} new"
+    with closing(Store(tmp_path / "other.db")) as store:
+        titles = {summary.title for summary in store.summaries()}
+    assert titles == {"Quicksort", "Trip to Turin", "Trip to Trieste", "Empty"}
 
 
 def test_several_files_and_folders_are_imported(filled: Path, tmp_path: Path, tandem: Tandem) -> None:

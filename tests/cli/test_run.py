@@ -11,10 +11,8 @@ import pytest
 
 from app.cli import main
 from app.cli.output import LOADING
-from app.cli.run import Listener, with_files, with_pictures
+from app.cli.run import Listener, with_files
 from app.cli.running_server import RunningServer, ServerAnswer
-from app.conversations.message import Role
-from app.conversations.tree import as_message
 from app.core.errors import AppError
 from app.core.fixes import quoted
 from app.core.pictures import MARK, PictureLimits, read_picture
@@ -27,7 +25,6 @@ from app.server.chat import read_chat
 from app.server.fields import Fields
 from app.settings.layers import DEFAULTS
 from app.worker.events import Event, Failed, Finished, Loaded, Measuring, Notice
-from app.worker.request import AnswerRequest
 from tests.core.test_pictures import gif, png
 from tests.llama.tiny_model import write_model
 from tests.tandem import Screen
@@ -140,11 +137,9 @@ def test_pictures_stand_before_the_prompt_and_its_texts(tmp_path: Path) -> None:
     for name, data in (("a.png", png(4, 3)), ("b.gif", gif(40, 30)), ("c.txt", b"text")):
         (tmp_path / name).write_bytes(data)
     files = [tmp_path / name for name in ("a.png", "c.txt", "b.gif")]
-    text, pictures = with_files("What?", files, PictureLimits(), takes_stdin=False)
-    request = with_pictures(AnswerRequest.of(DEFAULTS, [as_message(Role.USER, text)]), pictures)
-    (message,) = request.messages
+    message, pictures = with_files("What?", files, PictureLimits(), takes_stdin=False)
     assert message.content == f"{MARK}{MARK}{tmp_path / 'c.txt'}:\n```txt\ntext\n```\n\nWhat?"
-    assert [each.data for each in request.pictures] == [png(4, 3), gif(40, 30)]
+    assert [each.data for each in pictures] == [png(4, 3), gif(40, 30)]
     assert [each.name for each in message.pictures] == [str(tmp_path / "a.png"), str(tmp_path / "b.gif")]
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from app.cli import main
 from app.cli.options import read_pair
-from app.cli.running_server import RunningServer, announced, server_for
+from app.cli.running_server import RunningServer, announced
 from app.cli.serve import LiveView
 from app.core.errors import AppError, StoppedError
 from app.core.paths import server_file
@@ -84,15 +84,6 @@ def test_a_taken_port_is_an_error_before_anything_is_loaded(capsys: pytest.Captu
         taken.listen()
         assert main(["serve", "--port", str(taken.getsockname()[1])]) == 2
     assert "cannot be used" in capsys.readouterr().err
-
-
-def test_a_server_is_found_until_it_ends(folders: Path) -> None:
-    options = read_pair({})
-    server = RunningServer("http://127.0.0.1:1/v1", str(options.pair.target), str(options.pair.draft))
-    with announced(server):
-        assert server_for(options, {}) == server
-        assert server_for(options, {"ctx": 512}) is None
-    assert server_for(options, {}) is None
 
 
 def test_a_server_that_is_gone_is_no_error(folders: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from app.cli import bench
+from app.cli import compare
 from app.cli.command_line import parse_args
 from app.cli.options import read_pair
 from app.core.errors import UsageError
@@ -95,26 +95,6 @@ def test_set_show_and_unset(file: Path, tandem: Tandem) -> None:
     lines = tandem("settings").out.splitlines()
     assert ["sampling.temp", "0.2", "pair"] in [line.split() for line in lines]
     assert lines[-1] == "presets: precise, creative, coder"
-
-
-def test_values_of_a_pair_are_shown_with_its_name(tmp_path: Path, file: Path, tandem: Tandem) -> None:
-    (tmp_path / "models.toml").write_text(
-        '[pairs.own]\ntitle = "My own"\ntarget = "x.gguf"\nsampling = { temperature = 0.3, top_k = 20 }\n'
-        "drafting = { n_max = 4 }\n"
-    )
-    # Wrong colors and keys do not stop a command.
-    file.write_text("[sampling]\ntop_k = 7\n[appearance]\ntheme = 3\n[keys]\nx = 3")
-    options("--pair own")
-    shown = [" ".join(line.split()) for line in tandem("settings", "--pair", "own").out.splitlines()]
-    for line in (
-        "sampling.temp 0.3 pair",
-        "sampling.top_k 7 settings.toml",
-        "draft.mode fixed pair",
-        "pair: own, My own",
-    ):
-        assert line in shown
-
-    assert tandem("settings", "--json").json["pair"] == "demo"
 
 
 def test_settings_are_shown_with_an_unusable_pair(
@@ -210,21 +190,30 @@ def test_the_draft_files_recommendations_do_not_matter(model: Path) -> None:
 
 def test_a_benchmark_ignores_recommended_sampling(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     measured: list[PairLoader] = []
-    monkeypatch.setattr(bench, "with_pair", lambda loader, job: measured.append(loader))
-    bench.bench(target=str(model))
+    monkeypatch.setattr(compare, "with_pair", lambda loader, job: measured.append(loader))
+    compare.bench(target=str(model))
 
     assert sampling(measured[0].settings) == SamplingParams()
 
 
-def test_the_settings_name_the_model_file_as_the_origin(tmp_path: Path, model: Path, tandem: Tandem) -> None:
+def test_values_are_shown_with_their_origins(tmp_path: Path, file: Path, model: Path, tandem: Tandem) -> None:
     (tmp_path / "models.toml").write_text(
-        f'[pairs.own]\ntarget = "{model}"\nsampling = {{ temperature = 0.8 }}\n', encoding="utf-8"
+        f'[pairs.own]\ntitle = "My own"\ntarget = "{model}"\nsampling = {{ temperature = 0.3 }}\n'
+        "drafting = { n_max = 4 }\n"
     )
-    shown = [" ".join(line.split()) for line in tandem("settings", "--pair", "own").out.splitlines()]
-    assert {"sampling.temp 0.8 pair", "sampling.top_k 20 model file", "sampling.top_p 0.95 default"} <= set(shown)
-
-    found = tandem("settings", "--pair", "own", "--json").json
-    assert found["settings"]["sampling.top_k"]["from"] == "model file"
+    # Wrong colors and keys do not stop a command.
+    file.write_text("[sampling]\nmin_p = 0.2\n[appearance]\ntheme = 3\n[keys]\nx = 3")
+    options("--pair own")
+    assert {
+        "sampling.temp 0.3 pair",
+        "sampling.min_p 0.2 settings.toml",
+        "sampling.top_k 20 model file",
+        "sampling.top_p 0.95 default",
+        "draft.mode fixed pair",
+        "pair: own, My own",
+    } <= {" ".join(line.split()) for line in tandem("settings", "--pair", "own").out.splitlines()}
+    assert tandem("settings", "--pair", "own", "--json").json["settings"]["sampling.top_k"]["from"] == "model file"
+    assert tandem("settings", "--json").json["pair"] == "demo"
 
 
 def test_a_changed_draft_setting_shows_what_it_means_for_the_mode(file: Path, tandem: Tandem) -> None:

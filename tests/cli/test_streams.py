@@ -14,7 +14,7 @@ from app.cli.run import run, with_files
 from app.cli.streams import cancel_on_interrupt, is_closed_pipe
 from app.conversations.attached import Attachment, compose
 from app.core.errors import INTERRUPTED, UsageError
-from app.core.pictures import PictureLimits
+from app.core.pictures import MARK, PictureLimits
 from tests.core.test_pictures import png
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="a POSIX shell closes streams")
@@ -94,7 +94,7 @@ def pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[BinaryIO]:
             compose("Explain.", [Attachment("standard input", "Grüße\nan alle")]),
             [],
         ),
-        (png(4, 3), "Explain.", [png(4, 3)]),
+        (png(4, 3), f"{MARK}Explain.", [png(4, 3)]),
         (b"", "Explain.", []),
     ],
     ids=["utf-8", "cp1252", "picture", "empty"],
@@ -103,15 +103,15 @@ def test_a_pipe_comes_before_the_prompt(data: bytes, text: str, pictures: list[b
     pipe.write(data)
     pipe.close()
 
-    found, shown = with_files("Explain.", (), PictureLimits(), takes_stdin=True)
-    assert (found, [each.data for each in shown]) == (text, pictures)
+    message, shown = with_files("Explain.", (), PictureLimits(), takes_stdin=True)
+    assert (message.content, [each.data for each in shown]) == (text, pictures)
 
 
 def test_the_null_device_adds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     with Path(os.devnull).open() as null:
         monkeypatch.setattr(sys, "stdin", null)
 
-        assert with_files("Explain.", (), PictureLimits(), takes_stdin=True) == ("Explain.", [])
+        assert with_files("Explain.", (), PictureLimits(), takes_stdin=True)[0].content == "Explain."
 
 
 @posix

@@ -22,7 +22,7 @@ _KEY_NAME = re.compile(r"(?<![\w+])(ctrl\+\w+|f[1-9]|esc|tab|enter)(?![\w+])", r
 _LITERAL = {
     # The keys that stop a command or the program belong to the terminal and stay.
     "cli/run.py": {"ctrl+c"},
-    "cli/bench.py": {"ctrl+c"},
+    "cli/compare.py": {"ctrl+c"},
     "cli/race_session.py": {"ctrl+c"},
     "cli/serve.py": {"ctrl+c"},
     "cli/tune.py": {"ctrl+c"},
