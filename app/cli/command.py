@@ -53,6 +53,8 @@ STREAM = FilePath(stream=True)
 class WholeNumber(click.IntRange):
     """A whole number in a range, refused in the same words as a setting's number."""
 
+    name = "n"
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         try:
             return int(super().convert(value, param, ctx))

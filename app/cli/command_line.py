@@ -24,11 +24,11 @@ def parse_args(argv: Sequence[str] | None = None) -> Call:
 
 
 def _count(flag: str, text: str) -> Option:
-    return Option(flag, type=WholeNumber(min=1), metavar="N", help=text)
+    return Option(flag, type=WholeNumber(min=1), help=text)
 
 
-def _model(*flags: str, alias: str, text: str) -> Option:
-    return Option(*flags, aliases=[alias], metavar="MODEL", section="Models", help=text)
+def _model(*flags: str, alias: str, text: str, multiple: bool = False) -> Option:
+    return Option(*flags, aliases=[alias], multiple=multiple, metavar="MODEL", section="Models", help=text)
 
 
 def _rpc(*, rare: bool) -> Option:
@@ -39,6 +39,7 @@ def _rpc(*, rare: bool) -> Option:
     return Option("--rpc", metavar="HOST:PORT", multiple=True, section="Process", rare=rare, help=text)
 
 
+_DRAFT_HELP = "draft model: a GGUF file or owner/repo:QUANT"
 _FIXED = Option("--fixed", metavar="n_max=N,p_min=P", help="also measure these fixed draft parameters")
 _ISOLATE = switch(
     "--isolate", section="Process", rare=True, help="run the models in a child process, so a crash spares Tandem"
@@ -46,16 +47,11 @@ _ISOLATE = switch(
 _PAIR_FLAGS = [
     Option("--pair", metavar="NAME", section="Models", help="pair to load (default: tandem pairs default, else demo)"),
     _model("-m", "--target", alias="--model", text="target (main model): a GGUF file or owner/repo:QUANT"),
-    _model("-md", "--draft", alias="--model-draft", text="draft model: a GGUF file or owner/repo:QUANT"),
+    _model("-md", "--draft", alias="--model-draft", text=_DRAFT_HELP),
     *setting_options(PAIR_TABLES),
 ]
-_DRAFTS_FLAG = Option(
-    *("-md", "--draft"),
-    multiple=True,
-    aliases=["--model-draft"],
-    metavar="MODEL",
-    section="Models",
-    help="draft model: a GGUF file or owner/repo:QUANT (repeat to find the best)",
+_DRAFTS_FLAG = _model(
+    "-md", "--draft", alias="--model-draft", text=f"{_DRAFT_HELP} (repeat to find the best)", multiple=True
 )
 _CHAT_OPTIONS = [*_PAIR_FLAGS, *setting_options(ANSWER_TABLES, calls_tools=True), _ISOLATE, _rpc(rare=True)]
 
@@ -70,17 +66,16 @@ _RUN = Command(
     "answer one prompt on stdout",
     [
         Argument(["prompt"], required=False, nargs=-1, callback=_in_one),
-        Option("-f", "--prompt-file", type=STREAM, metavar="FILE", help="read the prompt from a file, - for stdin"),
+        Option("-f", "--prompt-file", type=STREAM, help="read the prompt from a file, - for stdin"),
         Option(
             "--file",
             type=STREAM,
             multiple=True,
-            metavar="FILE",
             help="put a text, document or picture before the prompt (repeatable)",
         ),
         Option("--prefill", metavar="TEXT", help="begin the answer with this text"),
-        Option("--json-schema", type=FilePath(), metavar="FILE", help="answer with JSON of this schema"),
-        Option("--grammar", type=FilePath(), metavar="FILE", help="answer by this grammar, in llama.cpp's GBNF"),
+        Option("--json-schema", type=FilePath(), help="answer with JSON of this schema"),
+        Option("--grammar", type=FilePath(), help="answer by this grammar, in llama.cpp's GBNF"),
         Option("--allow", metavar="TOOL", multiple=True, help="let the model call this tool of --tools (repeatable)"),
         switch("--no-server", help="load the models here, even if tandem serve runs this pair"),
         JSON,
@@ -102,7 +97,7 @@ _SERVE = Command(
     "serve the pair to editors and agents, with the APIs of OpenAI and Anthropic",
     [
         Option("--host", metavar="ADDRESS", help="address to listen on (default: 127.0.0.1, this machine only)"),
-        Option("--port", type=WholeNumber(0, 65_535), metavar="N", help="port (default: 8087; 0 chooses one)"),
+        Option("--port", type=WholeNumber(0, 65_535), help="port (default: 8087; 0 chooses one)"),
         Option("--api-key", metavar="KEY", help="API key that clients must send (default: TANDEM_API_KEY)"),
         Option(
             "--cors", multiple=True, metavar="ORIGIN", help="origin of web pages that may call the server (repeatable)"
@@ -126,7 +121,7 @@ _COMPARE = Command(
         Argument(["prompt"], required=False),
         _count("--repeat", f"counted runs of each side (default: {REPEAT})"),
         _FIXED,
-        Option("--save", type=FilePath(), metavar="FILE", help="write numbers and texts as JSON"),
+        Option("--save", type=FilePath(), help="write numbers and texts as JSON"),
         JSON,
         *_PAIR_FLAGS,
         *setting_options(
@@ -146,16 +141,11 @@ _BENCH = Command(
     "measure the speedup on a suite of prompts",
     [
         switch("--quick", help=f"one short answer for each of {', '.join(QUICK_KINDS)}, until the speedup is clear"),
-        Option(
-            "--prompts",
-            type=STREAM,
-            metavar="FILE",
-            help="use other prompts: TOML by kind or one per line, - for stdin",
-        ),
+        Option("--prompts", type=STREAM, help="use other prompts: TOML by kind or one per line, - for stdin"),
         Option("--kinds", metavar="KIND,...", help=f"use only these kinds of text: {', '.join(KINDS)}"),
         _count("--repeat", f"counted runs of each side (default: up to {REPEAT})"),
         _FIXED,
-        Option("--save", type=FilePath(), metavar="FILE", help="write the JSON lines to a file"),
+        Option("--save", type=FilePath(), help="write the JSON lines to a file"),
         Option("--card", type=FilePath(), metavar="NAME", help="write a share card to NAME.md and NAME.svg"),
         switch("--force", help="overwrite the card's files"),
         JSON,
@@ -181,7 +171,7 @@ _TUNE = Command(
     "tune",
     "measure the cost of a verify step, or find the best draft or placement",
     [
-        Option("--prompts", type=FilePath(), metavar="FILE", help="prompts to compare drafts on: TOML or one per line"),
+        Option("--prompts", type=FilePath(), help="prompts to compare drafts on: TOML or one per line"),
         switch("--placement", help="compare placements on GPU and RAM, and keep the fastest for this pair"),
         JSON,
         *(_DRAFTS_FLAG if option.name == "draft" else option for option in _PAIR_FLAGS),

@@ -61,7 +61,6 @@ PAIRS = Group(
                 Option(
                     *("-c", "--ctx"),
                     type=WholeNumber(1, MAX_CONTEXT),
-                    metavar="N",
                     help="context to estimate memory for (default: 8,192)",
                 ),
                 JSON,
@@ -189,7 +188,7 @@ EXPORT = Command(
             type=click.Choice(["markdown", "json"]),
             help="markdown holds the active branch, json everything (default: by file name, else markdown)",
         ),
-        Option("-o", "--output", type=STREAM, metavar="FILE", help="write to a file, - for stdout"),
+        Option("-o", "--output", type=STREAM, help="write to a file, - for stdout"),
         switch("--force", help="overwrite the file"),
         switch("--all", "everything", help="export every conversation"),
         switch("--list", "listed", help="list conversations; with --format json for scripts"),

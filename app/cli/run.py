@@ -239,9 +239,9 @@ def with_files(
             pictures += found
         elif file != STDIN or found.strip():
             attached.append(Attachment(name, found))
-    content = MARK * len(pictures) + compose(prompt, attached)
-    shown = tuple(each.picture for each in pictures)
-    return replace(as_message(Role.USER, content), pictures=shown), tuple(pictures)
+    message = as_message(Role.USER, compose(prompt, attached))
+    content, shown = MARK * len(pictures) + message.content, tuple(each.picture for each in pictures)
+    return replace(message, content=content, pictures=shown), tuple(pictures)
 
 
 def _read_prompt(text: str | None, file: Path | None) -> str:

@@ -18,7 +18,6 @@ from app.models.catalog import Catalog, shipped_file
 from app.models.progress import Watcher
 from app.models.resolve import resolve
 from app.models.source import LocalModel
-from tests.tandem import Tandem
 
 
 @pytest.fixture
@@ -61,13 +60,6 @@ def test_unreadable_catalog_is_reported(closed: Path) -> None:
 def test_doctor_reports_each_unreadable_file(closed: Path) -> None:
     found = {check.label: check.state for check in own_files() if "Permission denied" in check.text}
     assert found == dict.fromkeys(("models.toml", "pairs.toml", "chats"), "problem")
-
-
-@pytest.mark.parametrize("what", ["--list", "--all", "Trieste"])
-def test_export_reports_unreadable_conversations(closed: Path, what: str, tandem: Tandem) -> None:
-    said = tandem("export", what, code=1).err
-    assert "cannot be saved in" in said
-    assert str(closed) in said
 
 
 def test_demo_draft_cannot_be_written(closed: Path, demo_target: Path) -> None:

@@ -1,18 +1,17 @@
-"""`tandem pairs`: list, show, check and remove pairs; Ctrl+C ends every action."""
+"""`tandem pairs`: list, show, check and remove pairs."""
 
 import io
-import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import pytest
 
 from app.cli import main
 from app.core.columns import width
-from app.core.errors import INTERRUPTED, CacheError, HubError
+from app.core.errors import CacheError, HubError
 from app.models.catalog import Pair
 from app.models.registry import ModelOnDisk, SetUp
 from app.models.source import DemoModel, LocalModel
@@ -68,17 +67,6 @@ def loaded_beside(command: str) -> str:
         "print(sorted({'llama_cpp', 'numpy', 'huggingface_hub', 'httpx2'} & sys.modules.keys()), file=sys.stderr)"
     )
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stderr
-
-
-def interrupted(*_: Any) -> NoReturn:
-    signal.raise_signal(signal.SIGINT)
-    pytest.fail("it went on")
-
-
-@pytest.mark.parametrize("command", [["list"], ["show", "demo"], ["default", "demo"]])
-def test_a_command_that_does_not_poll_is_interrupted(monkeypatch: pytest.MonkeyPatch, command: list[str]) -> None:
-    monkeypatch.setattr("app.models.registry.Registry.read", interrupted)
-    assert main(["pairs", *command]) == INTERRUPTED
 
 
 def test_a_check_names_the_kind_of_draft(tmp_path: Path, tandem: Tandem) -> None:

@@ -81,21 +81,18 @@ def test_an_allowed_call_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not run.calls()
 
 
-def test_another_call_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    run = Run(monkeypatch, "read_file")
-    run.lists()
-    with pytest.raises(AppError, match=r"The model calls write_file\(\), which is not allowed") as failed:
-        run.calls(call("write_file"))
-    assert failed.value.hint == "To allow it: --allow write_file"
+def test_another_call_is_an_error_and_in_the_json(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = Run(monkeypatch)
+    what = r'The model calls read_file\(path="notes.md"\), which is not allowed'
+    with pytest.raises(AppError, match=what) as failed:
+        listen(run, as_json=True)
+
+    assert failed.value.hint == "To allow it: --allow read_file"
     assert run.host.calls == []
-
-
-def test_json_has_the_call_that_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(AppError):
-        listen(Run(monkeypatch), as_json=True)
-
     found = json.loads(capsys.readouterr().out)
-    assert found["error"] == found["calls"][0]["error"]
+    assert found["error"] == found["calls"][0]["error"] == failed.value.message
     assert found["calls"][0]["arguments"] == {"path": "notes.md"}
 
 

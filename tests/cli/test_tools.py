@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from app.core.paths import mcp_file
 from tests import mcp_server
 from tests.tandem import Tandem
 
@@ -67,7 +66,3 @@ def test_no_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tandem: Tan
     monkeypatch.setattr("app.cli.tools.mcp_file", lambda: tmp_path / "none.json")
 
     assert "mcpServers" in tandem("tools", code=2).err
-
-
-def test_path(tandem: Tandem) -> None:
-    assert tandem("tools", "path").out.strip() == str(mcp_file())
