@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Generator, Iterator, Sequence
 
 from app.engine.text.call_format import Argument, Values
-from app.engine.text.call_patterns import Found, Partial, Pattern
+from app.engine.text.call_patterns import Found, Partial, Pattern, UnreadText
 from app.engine.text.call_values import Schema, as_json, unescaped
 from app.engine.text.segments import held_back
 
@@ -39,7 +39,6 @@ class ArgumentReader:
         followers: Sequence[str],
         opening: str,
     ) -> None:
-        self.is_done = False
         self._argument = argument
         self._has_escapes = argument.values is Values.PYTHON and not argument.end
         self._begin = Pattern(argument.begin.removesuffix("\n"))
@@ -50,130 +49,120 @@ class ArgumentReader:
         end = "".join(map(re.escape, self._ends[: 2 if argument.values is Values.BARE else 1]))
         self._nesting = re.compile(rf"(?P<opening>{opening})|{end}")
         self._used: list[str] = []
-        self._has_begun = False
-        # The current value
-        self._key: str | None = None
-        self._value_schema = schema
-        self._is_open = self._is_text = False
-        self._close = self._value = ""
-        self._scanned = self._counted = self._depth = 0
+        self._counted = self._depth = 0
+        """Characters of the current value that were searched for calls, and the calls that are open there."""
 
-    def read(self, text: str, *, is_last: bool = False, is_whole: bool = False) -> tuple[str, str]:
-        """Return the next JSON text, and the text that is undecided or follows the arguments.
+    def read(self, unread: UnreadText) -> Iterator[str | None]:
+        """Yield the object as JSON text; None asks for more text."""
+        yield "{"
+        while (found := (yield from self._next_argument(unread))) is not None:
+            key = found.values["$KEY"].strip("'\"")
+            yield f"{', ' if self._used else ''}{json.dumps(key, ensure_ascii=False)}: "
+            self._used.append(key)
+            says_text = found.values.get("$TYPE") == "string" or found.values.get("$TEXT") == "true"
+            yield from self._value(unread, key, self._schema.of(key), says_text=says_text)
+        yield "}"
 
-        Args:
-            text: The undecided text of the last call, and new text.
-            is_whole: Whether the model ended its answer itself, so that nothing is missing.
-        """
-        out = "" if self._has_begun else "{"
-        self._has_begun = True
-        while not self.is_done:
-            key = self._key
-            part = self._read_key if key is None else self._read_value
-            new, text = part(text, is_last, is_whole)
-            out += new
-            if self._key == key:
-                break
-        return out, text
-
-    def _read_key(self, text: str, is_last: bool, is_whole: bool) -> tuple[str, str]:
-        rest = text.lstrip()
-        rest = rest.removeprefix(self._between).lstrip() if self._used else rest
-        found = self._begin.match(rest)
-        if isinstance(found, Partial) and not (is_last and (rest or is_whole)):
-            return "", text
-        if not isinstance(found, Found):
-            self.is_done = True
-            return "}", text
-        key = self._key = found.values["$KEY"].strip("'\"")
-        self._value_schema = self._schema.of(key)
-        kinds = self._value_schema.kinds
-        says_text = found.values.get("$TYPE") == "string" or found.values.get("$TEXT") == "true"
-        self._is_text = kinds == _ONLY_STRING or (says_text and (kinds is None or "string" in kinds))
-        self._is_open, self._value = False, ""
-        self._close = self._argument.end.strip().replace("$KEY", key)
-        self._scanned = self._counted = self._depth = 0
-        comma = ", " if self._used else ""
-        self._used.append(key)
-        return f"{comma}{json.dumps(key, ensure_ascii=False)}: ", rest[found.end :]
-
-    def _read_value(self, text: str, is_last: bool, is_whole: bool) -> tuple[str, str]:
-        out = ""
-        if not self._is_open:
-            opened = self._opened(text, is_last)
-            if opened is None:
-                return "", text
-            text, self._is_open = opened, True
-            out = '"' if self._is_text else ""
-        if not self._close:
-            return self._read_literal(text)
-        at, ends = self._find_close(text), None
-        while at >= 0 and (ends := self._ends_at(text, at, is_last, is_whole)) is False:
-            self._scanned = at + 1
-            at = self._find_close(text)
-        stop = self._undecided_at(text) if at < 0 else at
-        if at > 0 and self._argument.end.startswith("\n") and text[at - 1] == "\n":
-            stop = at - 1
-        if ends:
-            self._key = None
-            end = f'{self._escaped(text[:stop])}"' if self._is_text else self._as_json(text[:stop])
-            return out + end, text[at + len(self._close) :]
-        if not self._is_text:
-            return out, text
-        self._scanned = max(0, self._scanned - stop)
-        self._value += text[:stop]
-        return out + self._escaped(text[:stop]), text[stop:]
-
-    def _opened(self, text: str, is_last: bool) -> str | None:
-        is_tagged, rest = bool(self._close), text.lstrip()
-        if not (rest or is_last):
-            return None
-        for quote, end in self._argument.quotes:
-            if rest.startswith(quote):
-                self._close, self._is_text = end + self._close, True
-                return rest[len(quote) :]
-            if quote.startswith(rest) and not is_last:
+    def _next_argument(self, unread: UnreadText) -> Generator[None, None, Found | None]:
+        while True:
+            rest = unread.text.lstrip()
+            rest = rest.removeprefix(self._between).lstrip() if self._used else rest
+            found = self._begin.match(rest)
+            if isinstance(found, Found):
+                unread.text = rest[found.end :]
+                return found
+            if found is None or (unread.is_last and (rest or unread.is_whole)):
                 return None
-        if not is_tagged:
-            self._is_text = False
-            return rest
-        self._is_text = self._is_text or not self._value_schema.may_not_be_text(rest)
-        return text.removeprefix("\n") if self._argument.begin.endswith("\n") else text
+            yield
 
-    def _find_close(self, text: str) -> int:
+    def _value(self, unread: UnreadText, key: str, schema: Schema, *, says_text: bool) -> Iterator[str | None]:
+        argument, kinds = self._argument, schema.kinds
+        close = argument.end.strip().replace("$KEY", key)
+        while (quotes := self._quotes(unread)) is None:
+            yield None
+        quote, end_quote = quotes
+        is_text = bool(quote) or kinds == _ONLY_STRING or (says_text and (kinds is None or "string" in kinds))
+        if quote:
+            unread.text = unread.text.lstrip()[len(quote) :]
+        elif close:
+            is_text = is_text or not schema.may_not_be_text(unread.text)
+            unread.text = unread.text.removeprefix("\n") if argument.begin.endswith("\n") else unread.text
+        else:
+            yield from self._literal(unread, schema)
+            return
+        value = yield from self._closed(unread, end_quote + close, is_text=is_text)
+        yield '"' if is_text else as_json(value, schema, argument.values)
+
+    def _quotes(self, unread: UnreadText) -> tuple[str, str] | None:
+        """Return the quotes of the value that begins, empty without quotes; None if that is undecided."""
+        rest = unread.text.lstrip()
+        if not (rest or unread.is_last):
+            return None
+        for quotes in self._argument.quotes:
+            if rest.startswith(quotes[0]):
+                return quotes
+            if quotes[0].startswith(rest) and not unread.is_last:
+                return None
+        return "", ""
+
+    def _closed(self, unread: UnreadText, close: str, *, is_text: bool) -> Generator[str | None, None, str]:
+        """Yield a text as it is written; return the value, whose end mark is removed."""
+        self._counted = self._depth = 0
+        has_break = self._argument.end.startswith("\n")
+        at = shown = 0
+        if is_text:
+            yield '"'
+        while True:
+            text = unread.text
+            found = self._find(close, text, at)
+            is_end = self._ends_at(unread, found, close) if found >= 0 else None
+            if is_end is False:
+                at = found + 1
+                continue
+            stop = found if found >= 0 else self._undecided_at(text, close, at)
+            stop -= has_break and found > 0 and text[found - 1] == "\n"
+            if is_text:
+                yield self._escaped(text[shown:stop])
+                shown = stop
+            if is_end:
+                unread.text = text[found + len(close) :]
+                return text[:stop]
+            at = max(at, stop)
+            yield None
+
+    def _find(self, close: str, text: str, at: int) -> int:
         if not self._has_escapes:
-            return text.find(self._close, self._scanned)
-        marks = re.compile(rf"\\.|{self._close}", re.DOTALL).finditer(text, self._scanned)
-        return next((mark.start() for mark in marks if mark[0] == self._close), -1)
+            return text.find(close, at)
+        marks = re.compile(rf"\\.|{close}", re.DOTALL).finditer(text, at)
+        return next((mark.start() for mark in marks if mark[0] == close), -1)
 
-    def _undecided_at(self, text: str) -> int:
+    def _undecided_at(self, text: str, close: str, start: int) -> int:
         before = "\n" if self._argument.end.startswith("\n") else ""
-        at = len(text) - held_back(text, (before + self._close, self._close))
-        escape = _OPEN_ESCAPE.search(text) if self._has_escapes else None
+        at = len(text) - held_back(text, (before + close, close))
+        escape = _OPEN_ESCAPE.search(text, start) if self._has_escapes else None
         return min(at, escape.end(1) - 1) if escape is not None and len(escape[1]) % 2 else at
 
-    def _ends_at(self, text: str, at: int, is_last: bool, is_whole: bool) -> bool | None:
+    def _ends_at(self, unread: UnreadText, at: int, close: str) -> bool | None:
         """Return whether the mark at a position ends the value; None if that is undecided."""
-        value, rest = text[:at], text[at + len(self._close) :].lstrip()
+        rest = unread.text[at + len(close) :].lstrip()
         is_next = not self._between or rest.startswith(self._between)
         rest = rest.removeprefix(self._between).lstrip()
         if not rest:
-            return is_last or None
+            return unread.is_last or None
         found = self._begin.match(rest) if is_next else None
         end = self._ends[0]
         if isinstance(found, Found):
             key = found.values["$KEY"].strip("'\"")
             if self._schema.takes_key(key) and key not in self._used:
-                is_in_call = self._is_in_call(value, rest, is_last, is_whole)
+                is_in_call = self._is_in_call(unread, at, rest)
                 return None if is_in_call is None else not is_in_call
         if rest.startswith(end):
-            is_in_call = self._is_in_call(value, rest, is_last, is_whole)
-            return self._may_follow(rest[len(end) :], is_in_call, is_last)
-        return None if (isinstance(found, Partial) or end.startswith(rest)) and not is_last else False
+            return self._may_follow(unread, rest[len(end) :], close, self._is_in_call(unread, at, rest))
+        return None if (isinstance(found, Partial) or end.startswith(rest)) and not unread.is_last else False
 
-    def _is_in_call(self, value: str, rest: str, is_last: bool, is_whole: bool) -> bool | None:
+    def _is_in_call(self, unread: UnreadText, at: int, rest: str) -> bool | None:
         """Return whether a value began a call, and its own call ends after that one; None if that is undecided."""
-        for mark in () if self._has_escapes else self._nesting.finditer(self._value + value, self._counted):
+        for mark in () if self._has_escapes else self._nesting.finditer(unread.text[:at], self._counted):
             self._depth = self._depth + 1 if mark["opening"] else max(0, self._depth - 1)
             self._counted = mark.end()
         if not (depth := self._depth):
@@ -182,11 +171,11 @@ class ArgumentReader:
             depth += 1 if mark["opening"] else -1
             if depth < 0:
                 return True
-        if is_whole:
+        if unread.is_whole:
             return False
-        return True if is_last or len(rest) > _LONGEST_UNDECIDED else None
+        return True if unread.is_last or len(rest) > _LONGEST_UNDECIDED else None
 
-    def _may_follow(self, text: str, is_in_call: bool | None, is_last: bool) -> bool | None:
+    def _may_follow(self, unread: UnreadText, text: str, close: str, is_in_call: bool | None) -> bool | None:
         """Return whether a text can follow the end of a call, which a value may contain too."""
         rest, others = text.lstrip(), self._ends[1:]
         if (self._argument.values is Values.BARE and is_in_call is False) or (
@@ -198,9 +187,9 @@ class ArgumentReader:
             missing += [] if rest.startswith(end) else [end]
             rest = rest.removeprefix(end).lstrip()
         if not rest:
-            return is_last or None
-        closes = () if self._has_escapes else (self._close, self._ends[0])
-        if not is_last and any(mark.startswith(rest) for mark in (*closes, *missing, *self._followers)):
+            return unread.is_last or None
+        closes = () if self._has_escapes else (close, self._ends[0])
+        if not unread.is_last and any(mark.startswith(rest) for mark in (*closes, *missing, *self._followers)):
             return None
         if self._has_escapes:
             return text.startswith("\n")
@@ -211,31 +200,32 @@ class ArgumentReader:
         marks = (self._ends[0], *self._followers)
         if (mark := re.search("|".join(map(re.escape, marks)), rest)) is not None:
             return mark[0] != self._ends[0]
-        return True if is_last or len(rest) > _LONGEST_UNDECIDED else None
+        return True if unread.is_last or len(rest) > _LONGEST_UNDECIDED else None
 
-    def _read_literal(self, text: str) -> tuple[str, str]:
-        """Read a value without quotes, which ends before a comma or the end of the arguments."""
-        at = self._scanned
-        while at < len(text):
-            quotes = [
-                pair for pair in (*self._argument.quotes, ('"', '"')) if pair[0].startswith(text[at:][: len(pair[0])])
-            ]
-            if quotes:
-                stop = _string_end(text, at, *quotes[0])
-                if stop < 0:
-                    break
-                at = stop
-                continue
-            if text[at] in ",)]}" and not self._depth:
-                self._key = None
-                return self._as_json(text[:at].strip()), text[at:]
-            self._depth += (text[at] in "([{") - (text[at] in ")]}")
-            at += 1
-        self._scanned = at
-        return "", text
-
-    def _as_json(self, text: str) -> str:
-        return as_json(text, self._value_schema, self._argument.values)
+    def _literal(self, unread: UnreadText, schema: Schema) -> Iterator[str | None]:
+        """Yield a value without quotes, which ends before a comma or the end of the arguments."""
+        at = depth = 0
+        while True:
+            text = unread.text
+            while at < len(text):
+                quotes = [
+                    pair
+                    for pair in (*self._argument.quotes, ('"', '"'))
+                    if pair[0].startswith(text[at:][: len(pair[0])])
+                ]
+                if quotes:
+                    stop = _string_end(text, at, *quotes[0])
+                    if stop < 0:
+                        break
+                    at = stop
+                elif text[at] in ",)]}" and not depth:
+                    unread.text = text[at:]
+                    yield as_json(text[:at].strip(), schema, self._argument.values)
+                    return
+                else:
+                    depth += (text[at] in "([{") - (text[at] in ")]}")
+                    at += 1
+            yield None
 
     def _escaped(self, text: str) -> str:
         return json.dumps(unescaped(text) if self._has_escapes else text, ensure_ascii=False)[1:-1]

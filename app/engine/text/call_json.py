@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import Enum
 
+from app.engine.text.call_patterns import UnreadText
 from app.engine.text.segments import held_back
 
 _WORD = re.compile(r"[\w.+-]+")
@@ -45,37 +46,39 @@ class JsonReader:
     """
 
     def __init__(self, ends: Sequence[str] | None = (), depth: int = 0) -> None:
-        self.is_done = False
+        self._is_done = False
         self._ends = ends
         self._closers = ["}"] * depth
         self._place = _Place.NEXT if depth else _Place.VALUE
         self._quote = ""
         self._is_key = self._is_broken = False
 
-    def read(self, text: str, *, is_last: bool = False, is_whole: bool = False) -> tuple[str, str]:
-        """Return the JSON text, and the text that is undecided or follows the object; see `ArgumentReader.read`."""
+    def read(self, unread: UnreadText) -> Iterator[str | None]:
+        """Yield the object as JSON text; None asks for more text."""
+        while not self._is_done:
+            yield self._decided(unread)
+            if not self._is_done:
+                yield None
+
+    def _decided(self, unread: UnreadText) -> str:
+        text, at = unread.text, 0
         out: list[str] = []
-        at = 0
-        while at < len(text) and not self.is_done:
-            was_broken = self._is_broken
-            if was_broken:
-                new, stop = self._copied(text, at, is_last)
-            elif self._quote:
-                new, stop = self._in_string(text, at)
-            else:
-                new, stop = self._outside(text, at, is_last)
-            out.append(new)
-            if stop == at and not new and self._is_broken is was_broken:
+        while at < len(text) and not self._is_done:
+            part = self._copied if self._is_broken else self._in_string if self._quote else self._outside
+            new, stop = part(text, at, unread.is_last)
+            if stop == at and not new:
                 break
+            out.append(new)
             at = stop
-        if is_last and is_whole and not (self.is_done or self._quote):
+        if unread.is_last and unread.is_whole and not (self._is_done or self._quote):
             if self._is_broken:
-                self.is_done = True
+                self._is_done = True
             elif self._can_close:
                 out.append(self._close())
-        return "".join(out), text[at:]
+        unread.text = text[at:]
+        return "".join(out)
 
-    def _in_string(self, text: str, at: int) -> tuple[str, int]:
+    def _in_string(self, text: str, at: int, _is_last: bool) -> tuple[str, int]:
         if (plain := _PLAIN_TEXT.match(text, at)) is not None:
             return plain[0], plain.end()
         letter = text[at]
@@ -127,7 +130,7 @@ class JsonReader:
 
     def _no_json(self, text: str, at: int, is_last: bool) -> tuple[str, int]:
         if self._ends is None:
-            self.is_done = True
+            self._is_done = True
         elif self._can_close and text.startswith(tuple(self._ends), at):
             return self._close(), at
         elif is_last or not any(end.startswith(text[at:]) for end in self._ends):
@@ -145,14 +148,14 @@ class JsonReader:
             out += (closed := self._closers.pop())
             if closed == letter:
                 break
-        self.is_done = not self._closers
+        self._is_done = not self._closers
         return out
 
     def _copied(self, text: str, at: int, is_last: bool) -> tuple[str, int]:
         """Return invalid JSON up to the end of the call."""
         ends = [end for end in self._ends or () if len(end) >= _SHORTEST_END]
         found = [stop for end in ends if (stop := text.find(end, at)) >= 0]
-        self.is_done = bool(found)
+        self._is_done = bool(found)
         undecided = 0 if is_last else held_back(text[at:], ends)
         stop = min(found, default=len(text) - undecided)
         return text[at:stop], stop

@@ -12,7 +12,7 @@ from app.engine.text.call_arguments import ArgumentReader
 from app.engine.text.call_format import CallFormat, leading_mark
 from app.engine.text.call_formats import FORMATS
 from app.engine.text.call_json import JsonReader
-from app.engine.text.call_patterns import PARTIAL, Found, Partial, Pattern, as_regex
+from app.engine.text.call_patterns import PARTIAL, Found, Partial, Pattern, UnreadText, as_regex
 from app.engine.text.call_values import Schema
 
 _NAME_KEYS, _ARGUMENT_KEYS = ("name", "function", "tool_name"), ("arguments", "parameters", "args", "input")
@@ -169,6 +169,6 @@ def _is_schema(value: object) -> bool:
 def _as_arguments(value: object) -> str:
     """Return arguments as JSON text; some models write the object as a string."""
     if isinstance(value, str):
-        text, rest = JsonReader().read(value or "{}", is_last=True, is_whole=True)
-        return text + rest
+        unread = UnreadText(value or "{}", is_last=True, is_whole=True)
+        return (next(JsonReader().read(unread)) or "") + unread.text
     return json.dumps({} if value is None else value, ensure_ascii=False)

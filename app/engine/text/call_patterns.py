@@ -17,6 +17,20 @@ _LONGEST_HEADER = 60
 _NO_NAME = re.compile(r"\A\s*/|[<>(){}\[\],=]")
 
 
+@dataclass(slots=True)
+class UnreadText:
+    """Text of an answer from which a reader removes what it has read.
+
+    Attributes:
+        is_last: Whether no more text follows.
+        is_whole: Whether the model ended its answer itself, so that nothing is missing.
+    """
+
+    text: str = ""
+    is_last: bool = False
+    is_whole: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """The end of a matched text, and the values of its placeholders."""

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from app.engine.text.call_arguments import ArgumentReader
 from app.engine.text.call_formats import FORMATS
 from app.engine.text.call_json import JsonReader
 from app.engine.text.call_openings import FormatPatterns, Opening, skipped
-from app.engine.text.call_patterns import PARTIAL, Partial
+from app.engine.text.call_patterns import PARTIAL, Partial, UnreadText
 from app.engine.text.call_values import Schema
 from app.engine.text.segments import Segment
 from app.engine.text.tool_calls import KeywordArguments, ToolCall
@@ -78,118 +77,136 @@ class CallReader:
         # Some models end calls with the mark of another format, or of the previous mark.
         self._other_ends = [*ends, *(f"</{mark[1:]}" for mark in starts if mark.startswith("<") and mark.endswith(">"))]
         self._start = re.compile("|".join(map(re.escape, self._marks)))
-        self._held = ""
-        self._is_thinking = self._has_text = self._has_calls = self._may_be_thought = False
+        self._is_thinking = self._has_text = self._has_calls = self._is_open = False
         self._is_space = True
-        # The current or last call
-        self._row: FormatPatterns | None = None
-        self._arguments: JsonReader | ArgumentReader | None = None
-        self._around: JsonReader | None = None
-        self._depth = 0
-        self._ends: list[str] = []
+        self._restart()
+
+    def _restart(self) -> None:
+        self._unread = UnreadText()
+        self._events = self._read()
 
     def push(self, text: str, *, reasoning: bool = False) -> list[CallEvent]:
         """Add text of the answer or its reasoning; return the decided events."""
         out: list[CallEvent] = []
-        if reasoning is not self._is_thinking and self._arguments is None:
+        if reasoning is not self._is_thinking and not self._is_open:
             out += self._close_part()
             self._is_thinking = reasoning
-        self._held += text
-        return [*out, *self._read(is_last=False, is_whole=False)]
+        self._unread.text += text
+        return [*out, *self._decided()]
 
     def end(self, *, is_cut: bool = False) -> list[CallEvent]:
         """Return the remaining events after the model ended its answer or something cut it."""
-        if self._may_be_thought:
-            # The reasoning was never closed, so the call in it counts.
-            self._is_thinking = self._may_be_thought = False
-        out = list(self._read(is_last=True, is_whole=not is_cut))
-        if self._arguments is not None:
-            return [*out, CallEnd(is_cut=True)]
-        return out + self._close_part()
+        self._unread.is_last, self._unread.is_whole = True, not is_cut
+        out = self._decided()
+        return [*out, CallEnd(is_cut=True)] if self._is_open else out + self._close_part()
 
     def _close_part(self) -> list[CallEvent]:
-        held, self._held, self._row, self._may_be_thought = self._held, "", None, False
+        held = self._unread.text
+        self._restart()
         return [AnswerText(held, self._is_thinking)] if held else []
 
-    def _read(self, *, is_last: bool, is_whole: bool) -> Iterator[CallEvent]:
-        while True:
-            before = (self._held, self._row, self._arguments, self._around)
-            if self._arguments is not None:
-                new, self._held = self._arguments.read(self._held, is_last=is_last, is_whole=is_whole)
-                if new:
-                    yield CallArguments(new)
-                if self._arguments.is_done:
-                    yield CallEnd()
-                    self._arguments = None
-                    self._around = JsonReader(None, self._depth) if self._depth else None
-            elif self._around is not None:
-                _, self._held = self._around.read(self._held)
-                self._around = None if self._around.is_done else self._around
-            elif self._row is not None:
-                yield from self._read_after(self._row, is_last=is_last)
+    def _decided(self) -> list[CallEvent]:
+        out: list[CallEvent] = []
+        while (event := next(self._events, None)) is not None:
+            last = out[-1] if out else None
+            if isinstance(event, CallArguments) and isinstance(last, CallArguments):
+                out[-1] = CallArguments(last.text + event.text)
             else:
-                yield from self._read_text(is_last=is_last, is_cut=not is_whole)
-            if before == (self._held, self._row, self._arguments, self._around):
-                return
+                out.append(event)
+        return out
 
-    def _read_after(self, row: FormatPatterns, *, is_last: bool) -> Iterator[CallEvent]:
-        if not self._pass_ends(self._ends, is_last=is_last):
-            return
-        rest = self._held.lstrip(" \t\r\n,;")
-        found = [row.opening(pattern, rest, 0) for pattern in row.again]
-        opening = next((one for one in found if isinstance(one, Opening)), None)
-        if opening is not None:
-            yield from self._begin(opening, rest, opening.end)
-        elif not is_last and any(isinstance(one, Partial) for one in found):
-            return
-        elif self._pass_ends([*row.last, *self._other_ends], is_last=is_last):
-            self._row = None
+    def _read(self) -> Iterator[CallEvent | None]:
+        """Yield the events of an answer, or None where they depend on text to come."""
+        opening = yield from self._read_text()
+        while opening is not None:
+            yield from self._read_call(opening)
+            opening = yield from self._read_after(opening.row)
+            if opening is None:
+                opening = yield from self._read_text()
 
-    def _pass_ends(self, ends: list[str], *, is_last: bool) -> bool:
+    def _read_call(self, opening: Opening) -> Iterator[CallEvent | None]:
+        self._has_calls = self._is_space = self._is_open = True
+        yield CallBegin(opening.name)
+        if opening.arguments is not None:
+            yield CallArguments(opening.arguments)
+        else:
+            for piece in opening.row.arguments(opening.name, self._other_ends).read(self._unread):
+                if piece != "":
+                    yield CallArguments(piece) if piece is not None else None
+        self._is_open = False
+        yield CallEnd()
+        if opening.depth:
+            # The rest of the object around the arguments
+            yield from (None for piece in JsonReader(None, opening.depth).read(self._unread) if piece is None)
+
+    def _read_after(self, row: FormatPatterns) -> Generator[CallEvent | None, None, Opening | None]:
+        """Read what follows a call; return the next call, or None before other text."""
+        ends = list(row.ends)
+        while True:
+            if self._pass_ends(row, ends):
+                rest = self._unread.text.lstrip(" \t\r\n,;")
+                found = [row.opening(pattern, rest, 0) for pattern in row.again]
+                opening = next((one for one in found if isinstance(one, Opening)), None)
+                if opening is not None:
+                    self._unread.text = rest[opening.end :]
+                    return opening
+                is_undecided = not self._unread.is_last and any(isinstance(one, Partial) for one in found)
+                if not is_undecided and self._pass_ends(row, [*row.last, *self._other_ends]):
+                    return None
+            yield None
+
+    def _pass_ends(self, row: FormatPatterns, ends: list[str]) -> bool:
         """Remove ends from the text and the list while they match; return whether more text follows."""
-        self._held = self._held.lstrip()
-        if self._row is not None and self._row.is_json and not (ends and self._held.startswith(ends[0])):
+        unread = self._unread
+        unread.text = unread.text.lstrip()
+        if row.is_json and not (ends and unread.text.startswith(ends[0])):
             # Some models close an object or a list twice.
-            self._held = self._held.lstrip("]} \t\r\n")
-        while ends and self._held:
-            if not self._held.startswith(ends[0]) and ends[0].startswith(self._held):
-                if not is_last:
+            unread.text = unread.text.lstrip("]} \t\r\n")
+        while ends and unread.text:
+            if not unread.text.startswith(ends[0]) and ends[0].startswith(unread.text):
+                if not unread.is_last:
                     return False
                 # The mark was cut.
-                self._held = ""
+                unread.text = ""
                 break
-            self._held = self._held.removeprefix(ends.pop(0)).lstrip()
-        return bool(self._held) or is_last
+            unread.text = unread.text.removeprefix(ends.pop(0)).lstrip()
+        return bool(unread.text) or unread.is_last
 
-    def _read_text(self, *, is_last: bool, is_cut: bool) -> Iterator[CallEvent]:
-        if self._may_be_thought:
-            return
-        at, opening, is_alone = self._find()
-        is_mark = isinstance(opening, Partial)
-        if isinstance(opening, Opening):
-            yield from self._emit(at, before_call=True)
-            if self._is_thinking:
+    def _read_text(self) -> Generator[CallEvent | None, None, Opening | None]:
+        """Read text; return the call that follows, or None at the end of the answer."""
+        unread = self._unread
+        while True:
+            at, opening, is_alone = self._find()
+            if isinstance(opening, Opening):
+                yield from self._emit(at, before_call=True)
+                if not self._is_thinking:
+                    unread.text = unread.text[opening.end - at :]
+                    return opening
                 # It is a call only if the reasoning is not closed after it.
-                self._may_be_thought = True
-            else:
-                yield from self._begin(opening, self._held, opening.end - at)
-            return
-        if opening is None:
-            at = self._undecided_at()
-            mark, is_first = self._held[at:], not (self._has_text or self._held[:at].strip())
-            is_mark = len(mark) >= _SHORTEST_MARK or (is_first and not mark[:1].isalnum())
-        elif is_alone:
-            is_mark = any(name in self._held for name in self._names)
-        if not (self._is_space and self._held[:at].isspace()):
-            yield from self._emit(at)
-        if is_last:
-            # The beginning of a cut call is not text of the answer.
-            self._held = "" if is_cut and (is_mark or self._must_call) else self._held
-            yield from self._emit(len(self._held), before_call=self._has_calls)
+                while not unread.is_last:
+                    yield None
+                self._is_thinking = False
+                continue
+            is_mark = isinstance(opening, Partial)
+            if opening is None:
+                at = self._undecided_at()
+                mark, is_first = unread.text[at:], not (self._has_text or unread.text[:at].strip())
+                is_mark = len(mark) >= _SHORTEST_MARK or (is_first and not mark[:1].isalnum())
+            elif is_alone:
+                is_mark = any(name in unread.text for name in self._names)
+            if not (self._is_space and unread.text[:at].isspace()):
+                yield from self._emit(at)
+            if unread.is_last:
+                # The beginning of a cut call is not text of the answer.
+                is_dropped = not unread.is_whole and (is_mark or self._must_call)
+                unread.text = "" if is_dropped else unread.text
+                yield from self._emit(len(unread.text), before_call=self._has_calls)
+                return None
+            yield None
 
     def _find(self) -> tuple[int, Opening | Partial | None, bool]:
         """Return the first position of a call or its possible beginning, and whether the answer's beginning decides."""
-        text = self._held
+        text = self._unread.text
         if self._is_space and text.isspace() and not self._is_thinking:
             return 0, PARTIAL, True
         if not (self._has_text or self._is_thinking):
@@ -209,31 +226,21 @@ class CallReader:
         return len(text), None, False
 
     def _undecided_at(self) -> int:
-        text = self._held
+        text = self._unread.text
         for at in range(max(0, len(text) - len(self._marks[0])), len(text)):
             if text[at] in self._firsts and any(mark.startswith(text[at:]) for mark in self._marks):
                 return at
         return len(text)
 
     def _emit(self, at: int, *, before_call: bool = False) -> Iterator[CallEvent]:
-        text, self._held = self._held[:at], self._held[at:]
+        unread = self._unread
+        text, unread.text = unread.text[:at], unread.text[at:]
         if not text or (before_call and self._is_space and text.isspace() and not self._is_thinking):
             # White space around calls is no text.
             return
         self._has_text = self._has_text or not self._is_thinking
         self._is_space = self._is_space and self._is_thinking
         yield AnswerText(text, self._is_thinking)
-
-    def _begin(self, opening: Opening, text: str, end: int) -> Iterator[CallEvent]:
-        row = self._row = opening.row
-        self._has_calls = self._is_space = True
-        self._held, self._depth, self._ends = text[end:], opening.depth, list(row.ends)
-        yield CallBegin(opening.name)
-        if opening.arguments is None:
-            self._arguments = row.arguments(opening.name, self._other_ends)
-            return
-        yield CallArguments(opening.arguments)
-        yield CallEnd()
 
 
 def _best(several: Iterator[Opening | Partial | None]) -> Opening | Partial | None:
