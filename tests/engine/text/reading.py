@@ -1,12 +1,21 @@
-"""Read an answer with calls in pieces, and write calls in a format."""
+"""Read an answer in pieces or in tokens, and write calls in a format."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from app.engine.text.call_format import Argument, CallFormat, Values
+from app.engine.text.call_formats import TRIGGERS, is_call_mark
 from app.engine.text.call_reader import AnswerText, CallArguments, CallBegin, CallEnd, CallEvent, CallReader
+from app.engine.text.reasoning import ReasoningMarkup
+from app.engine.text.segments import Segment
+from app.engine.text.stream import TextStream
+
+_MARK_WITH_BARS = re.compile(r"<\|[^<>]*\|?>|<[a-z_]+\|>")
+SPELLED_MARKS = "\0"
+"""Character that stands for the text of all marks, in tokens of letters."""
 
 
 @dataclass
@@ -45,6 +54,44 @@ def read(
     for at in range(0, len(text), size):
         found.add(reader.push(text[at : at + size], reasoning=reasoning))
     found.add(reader.end(is_cut=cut))
+    return found
+
+
+def read_tokens(
+    markup: ReasoningMarkup,
+    text: str,
+    marks: Sequence[str] | None = None,
+    *,
+    tools: Sequence[Mapping[str, Any]] = (),
+    shown: bool = False,
+    stops: Sequence[str] = (),
+    **how: Any,
+) -> Reading:
+    """Return the result of an answer in which marks are tokens, and every other byte is a token too.
+
+    Args:
+        marks: The marks that are tokens; None for all with bars.
+        shown: Whether llama.cpp returns the text of these tokens, as for GPT-OSS.
+    """
+    marks = _MARK_WITH_BARS.findall(text) if marks is None else marks
+    ids = {mark: 1000 + n for n, mark in enumerate(dict.fromkeys(marks))}
+    parts = re.split(f"({'|'.join(map(re.escape, ids))})", text) if ids else [text]
+    markup = replace(markup, calls=TRIGGERS) if tools else markup
+    stream, reader, found = TextStream(stops, markup=markup.with_tokens(ids), **how), CallReader(tools), Reading()
+
+    def add(segments: Sequence[Segment]) -> None:
+        for one in segments:
+            plain = [AnswerText(one.text, one.reasoning)]
+            found.add(reader.push(one.text, reasoning=one.reasoning) if tools else plain)
+
+    for part in parts:
+        if part in ids:
+            add(stream.push(part.encode() if shown or is_call_mark(part) else b"", None, ids[part]))
+            continue
+        for byte in part.replace(SPELLED_MARKS, " ".join(ids)).encode():
+            add(stream.push(bytes([byte]), None, byte))
+    add(stream.flush())
+    found.add(reader.end())
     return found
 
 

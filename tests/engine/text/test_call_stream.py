@@ -1,16 +1,10 @@
 """Calls, thoughts and answers in the tokens of families that mark everything with tokens."""
 
-import re
-from dataclasses import replace
-
 import pytest
 
-from app.engine.text.call_formats import TRIGGERS, is_call_mark
-from app.engine.text.call_reader import CallReader
 from app.engine.text.reasoning import ReasoningMarkup
-from app.engine.text.stream import TextStream
 from app.llama.reasoning_markup import markup_of
-from tests.engine.text.reading import Reading, tool
+from tests.engine.text.reading import Reading, read_tokens, tool
 
 CHANNELS = markup_of("<|start|>{{ role }}<|channel|>final<|message|>")
 SECTIONS = markup_of("<|open|><|close|><|end_of_msg|>")
@@ -21,25 +15,8 @@ THINK = markup_of("<think>")
 F = tool("f", {"a": {"type": "string"}})
 
 
-_TOKEN = re.compile(r"(<\|[^<>]*\|?>|<[a-z_]+\|>)")
-
-
 def read(markup: ReasoningMarkup, text: str) -> Reading:
-    """Return the result of an answer in which all marks with bars are control tokens."""
-    parts = _TOKEN.split(text)
-    ids = {mark: 1000 + n for n, mark in enumerate(dict.fromkeys(parts[1::2]))}
-    stream = TextStream(markup=replace(markup, calls=TRIGGERS).with_tokens(ids))
-    reader, found = CallReader([F]), Reading()
-    for part in parts:
-        letters = [(bytes([byte]), byte) for byte in part.encode()]
-        mark = [(part.encode() if is_call_mark(part) else b"", ids.get(part, 0))]
-        for piece, token in mark if part in ids else letters:
-            for segment in stream.push(piece, None, token):
-                found.add(reader.push(segment.text, reasoning=segment.reasoning))
-    for segment in stream.flush():
-        found.add(reader.push(segment.text, reasoning=segment.reasoning))
-    found.add(reader.end())
-    return found
+    return read_tokens(markup, text, tools=[F])
 
 
 ANALYSIS = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant"
