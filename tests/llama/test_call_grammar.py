@@ -47,7 +47,7 @@ def by_name(name: str) -> CallFormat:
 
 
 def written(form: CallFormat, *calls: tuple[str, dict[str, Any]]) -> str:
-    return reading.written(form, calls, escapes=True, marks=True)
+    return reading.written(form, calls)
 
 
 def takes(form: CallFormat, text: str, tools: list[Any] | None = None, **more: Any) -> bool:

@@ -11,7 +11,6 @@ from app.engine.text.call_patterns import Found, Partial, Pattern, UnreadText
 from app.engine.text.call_values import Schema, as_json, unescaped
 from app.engine.text.segments import held_back
 
-_ONLY_STRING = frozenset({"string"})
 _OPEN_ESCAPE = re.compile(r"(\\+)(?:u[0-9a-fA-F]{0,3}|x[0-9a-fA-F]?)?\Z")
 _LONGEST_UNDECIDED = 4_000
 """Longest text after the end of a call, in characters, in which the call may end once more."""
@@ -81,7 +80,7 @@ class ArgumentReader:
         while (quotes := self._quotes(unread)) is None:
             yield None
         quote, end_quote = quotes
-        is_text = bool(quote) or kinds == _ONLY_STRING or (says_text and (kinds is None or "string" in kinds))
+        is_text = bool(quote) or (says_text and (kinds is None or "string" in kinds))
         if quote:
             unread.text = unread.text.lstrip()[len(quote) :]
         elif close:
@@ -145,7 +144,7 @@ class ArgumentReader:
     def _ends_at(self, unread: UnreadText, at: int, close: str) -> bool | None:
         """Return whether the mark at a position ends the value; None if that is undecided."""
         rest = unread.text[at + len(close) :].lstrip()
-        is_next = not self._between or rest.startswith(self._between)
+        is_next = rest.startswith(self._between)
         rest = rest.removeprefix(self._between).lstrip()
         if not rest:
             return unread.is_last or None

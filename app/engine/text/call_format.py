@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -50,12 +50,25 @@ class Argument:
 
     def written(self, key: str, value: Any) -> str:
         """Return an argument with the texts around it."""
-        text = json.dumps(value, ensure_ascii=False)
-        if self.values is Values.PYTHON and (value is None or isinstance(value, bool)):
-            text = str(value)
-        elif self.end and isinstance(value, str):
-            text = value
-        return f"{self.begin.replace('$KEY', key)}{text}{self.end}"
+        kind = _TYPE_WORDS.get(type(value), "null")
+        values = {"$KEY": key, "$TYPE": kind, "$TEXT": json.dumps(kind == "string")}
+        return f"{_filled(self.begin, values)}{self._value(value)}{_filled(self.end, values)}"
+
+    def _value(self, value: Any) -> str:
+        quote, unquote = self.quotes[0] if self.quotes else ("", "")
+        is_bare = self.values is Values.BARE
+        match value:
+            case str() if is_bare or (self.end and _NEEDS_QUOTES.search(value)):
+                return f"{quote}{value}{unquote}"
+            case str():
+                return value if self.end else repr(value)
+            case dict() if is_bare:
+                return f"{{{','.join(f'{key}:{self._value(one)}' for key, one in value.items())}}}"
+            case list() if is_bare:
+                return f"[{','.join(map(self._value, value))}]"
+            case bool() | None if self.values is Values.PYTHON:
+                return str(value)
+        return json.dumps(value, ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +99,15 @@ class CallFormat:
     alone: tuple[str, ...] = ()
 
     def written(self, calls: Sequence[ToolCall]) -> str:
-        """Return calls as a model writes them, in formats with JSON, Python or tags around the arguments."""
+        """Return calls as a model writes them."""
         texts = []
         for call in calls:
             found, argument = argument_object(call), self.argument
             arguments = json.dumps(found, ensure_ascii=False)
             if argument is not None:
                 arguments = argument.between.join(argument.written(key, value) for key, value in found.items())
-            text = self.call.replace("$NAME", call.name).replace("$JSON", json.dumps(call.name))
-            texts.append(text.replace("$ID", call.id).replace("$ARGUMENTS", arguments))
+            values = {"$NAME": call.name, "$JSON": json.dumps(call.name), "$ID": call.id, "$ARGUMENTS": arguments}
+            texts.append(_filled(self.call, values))
         return self.calls.replace("$CALLS", self.between.join(texts))
 
     @property
@@ -123,6 +136,10 @@ class CallFormat:
         return leading_mark(self.first or self.begin)
 
 
+_PLACEHOLDER = re.compile(r"\$[A-Z]+")
+_TYPE_WORDS = {str: "string", bool: "boolean", int: "number", float: "number", dict: "object", list: "array"}
+"""Types of values in the words of Kimi's template."""
+_NEEDS_QUOTES = re.compile(r"[<&\n]")
 _LEADING_MARK = re.compile(r"\s*([^\n${]*?)(?:(?<!\w)\[)?\s*(?:[\n${]|$)")
 
 
@@ -131,3 +148,7 @@ def leading_mark(text: str) -> str:
     """Return the literal beginning of a text of a format, without the bracket of a list."""
     found = _LEADING_MARK.match(text)
     return found[1] if found is not None else ""
+
+
+def _filled(text: str, values: Mapping[str, str]) -> str:
+    return _PLACEHOLDER.sub(lambda found: values[found[0]], text)

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from app.engine.text.call_format import Argument, CallFormat, Values
+from app.engine.text.call_format import CallFormat
 from app.engine.text.call_formats import TRIGGERS, is_call_mark
 from app.engine.text.call_reader import AnswerText, CallArguments, CallBegin, CallEnd, CallEvent, CallReader
 from app.engine.text.reasoning import ReasoningMarkup
 from app.engine.text.segments import Segment
 from app.engine.text.stream import TextStream
+from app.engine.text.tool_calls import ToolCall
 
 _MARK_WITH_BARS = re.compile(r"<\|[^<>]*\|?>|<[a-z_]+\|>")
 SPELLED_MARKS = "\0"
@@ -101,43 +102,8 @@ def tool(name: str, properties: Mapping[str, Any], **more: Any) -> dict[str, Any
     return {"type": "function", "function": {"name": name, "description": "d", "parameters": parameters}}
 
 
-def written(
-    form: CallFormat, calls: Sequence[tuple[str, Mapping[str, Any]]], *, escapes: bool = False, marks: bool = False
-) -> str:
-    """Return calls in a format.
-
-    Args:
-        escapes: Whether Python's strings are escaped.
-        marks: Whether tagged strings have quotation marks, if the format has any.
-    """
-    texts = []
-    for number, (name, arguments) in enumerate(calls):
-        text, argument = json.dumps(arguments, ensure_ascii=False), form.argument
-        if argument is not None:
-            text = argument.between.join(
-                f"{argument.begin}{_value(argument, one, escapes, marks)}{argument.end}".replace("$KEY", key)
-                .replace("$TYPE", _KINDS[type(one)])
-                .replace("$TEXT", json.dumps(isinstance(one, str)))
-                for key, one in arguments.items()
-            )
-        call = form.call.replace("$NAME", name).replace("$JSON", json.dumps(name)).replace("$ID", f"abcdefgh{number}")
-        texts.append(call.replace("$ARGUMENTS", text))
-    return form.calls.replace("$CALLS", form.between.join(texts))
-
-
-_KINDS = {str: "string", bool: "boolean", int: "number", dict: "object", list: "array"}
-
-
-def _value(argument: Argument, one: Any, escapes: bool, marks: bool) -> str:
-    is_bare = argument.values is Values.BARE
-    if isinstance(one, str):
-        if escapes and argument.values is Values.PYTHON and not argument.end:
-            one = one.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
-        has_quotes = argument.quotes and (marks or not argument.end)
-        begin, end = argument.quotes[0] if has_quotes else ("", "")
-        return f"{begin}{one}{end}"
-    if is_bare and isinstance(one, dict):
-        return f"{{{','.join(f'{key}:{_value(argument, inner, escapes, marks)}' for key, inner in one.items())}}}"
-    if is_bare and isinstance(one, list):
-        return f"[{','.join(_value(argument, inner, escapes, marks) for inner in one)}]"
-    return json.dumps(one)
+def written(form: CallFormat, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
+    """Return calls in a format."""
+    return form.written(
+        [ToolCall(name, json.dumps(arguments), f"abcdefgh{n}") for n, (name, arguments) in enumerate(calls)]
+    )

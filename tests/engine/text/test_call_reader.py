@@ -2,17 +2,15 @@
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.engine.text.call_format import CallFormat, Values
+from app.engine.text.call_format import CallFormat
 from app.engine.text.call_formats import FORMATS, HERMES
 from app.engine.text.call_reader import CallReader
-from app.engine.text.tool_calls import ToolCall
 from tests.engine.text.reading import Reading, read, tool, written
 
 F = tool("f", {"a": {"type": "string"}, "n": {"type": "integer"}})
@@ -156,13 +154,8 @@ MARKS = [
 @settings(max_examples=12)
 @given(parts=st.lists(st.sampled_from(MARKS), max_size=6))
 def test_marks_in_an_argument_are_text(form: CallFormat, parts: list[str]) -> None:
-    text = "".join(parts)
-    if form.argument is not None and form.argument.values is Values.PYTHON and not form.argument.end:
-        # Python's strings have escapes.
-        text = text.replace("'", "\\'")
-    expected = text.replace("\\'", "'")
-    answer = written(form, [("write_file", {"path": "p", "content": text})])
-    assert read(answer, TOOLS, 1).values == [("write_file", {"path": "p", "content": expected})]
+    calls = [("write_file", {"path": "p", "content": "".join(parts)})]
+    assert read(written(form, calls), TOOLS, 1).values == calls
 
 
 @pytest.mark.parametrize("form", TAGGED, ids=lambda form: form.name)
@@ -188,13 +181,10 @@ def test_calls_and_their_ends_in_an_argument_are_text(form: CallFormat, text: st
     end = f"{form.argument.end if form.argument is not None else ''}{form.end}{form.last}".replace("$KEY", "content")
     own = written(form, [("write_file", {"path": "q", "content": "b"})])
     text = text.format(call=written(form, CALL), own=own, end=end)
-    raw = text
-    if form.argument is not None and form.argument.values is Values.PYTHON and not form.argument.end:
-        raw = text.replace("'", "\\'").replace("\n", "\\n")
-    for path, shown in (("p", "p"), (raw, text)):
-        for values in ({"path": path, "content": raw}, {"content": raw, "path": path}):
-            found = both(written(form, [("write_file", values)])).values
-            assert found == [("write_file", {"path": shown, "content": text})]
+    for path in ("p", text):
+        for values in ({"path": path, "content": text}, {"content": text, "path": path}):
+            calls = [("write_file", values)]
+            assert both(written(form, calls)).values == calls
 
 
 @pytest.mark.parametrize("form", TAGGED, ids=lambda form: form.name)
@@ -388,6 +378,11 @@ def test_arguments_that_are_no_json_keep_their_text_and_are_no_json(arguments: s
     assert arguments.replace("'a': '", '"a": "') in found.calls[0][1].replace('it"', "it'")
 
 
+def test_strings_of_lfm2_have_no_escapes() -> None:
+    found = both("<|tool_call_start|>[f(a='it's a \"b\"\nc', n=3)]<|tool_call_end|>")
+    assert found.values == [("f", {"a": 'it\'s a "b"\nc', "n": 3})]
+
+
 def test_arguments_in_a_text_that_is_no_object_keep_that_text() -> None:
     assert both('<tool_call>{"name": "f", "arguments": "Paris"}</tool_call>').calls == [("f", "Paris")]
 
@@ -401,49 +396,3 @@ def test_a_call_without_an_end_mark_ends_with_the_answer() -> None:
     assert both('[TOOL_CALLS]f[ARGS]{"a": "x"').values == [("f", {"a": "x"})]
     assert both('[TOOL_CALLS]f[ARGS]{"a": "x"', cut=True).is_cut
     assert both('[TOOL_CALLS]f[ARGS]{"a": "x" y').calls == [("f", '{"a": "x" y')]
-
-
-@pytest.mark.parametrize(
-    "form",
-    [form for form in FORMATS if form.argument is None or form.argument.values in (Values.JSON, Values.PYTHON)],
-    ids=lambda form: str(form.name),
-)
-def test_written_calls_are_read_again(form: CallFormat) -> None:
-    calls = [
-        ToolCall("f", '{"a": "it\'s\\n\\"x\\"", "n": 3}', "abcdefgh0"),
-        ToolCall("any", '{"b": true, "c": null}', "abcdefgh1"),
-    ]
-    found = both(form.written(calls))
-    assert (found.text.strip(), found.values) == ("", [(call.name, json.loads(call.arguments)) for call in calls])
-
-
-SAMPLES: dict[str, Calls] = {
-    "A1_glm_digits": [("look_up", {"ref": "5123", "n": 7})],
-    "A1_string_is_digits": [("look_up", {"ref": "5123", "n": 7})],
-    "A1_string_is_json": [
-        ("write_file", {"path": "package.json", "content": '{"name": "demo", "private": true}'}),
-    ],
-    "A1_string_is_true": [("write_file", {"path": "a.txt", "content": "true"})],
-    "A2_content_has_close_mark": [
-        ("write_file", {"path": "notes.md", "content": "ends with </tool_call> mark\nsecond line"}),
-    ],
-    "A2_content_has_open_mark": [
-        ("write_file", {"path": "notes.md", "content": "Models write <tool_call> around calls.\nMore text."}),
-    ],
-    "A2_hermes_close_mark": [("write_file", {"path": "n.md", "content": "mark </tool_call> end"})],
-    "A3_first_open_mark_missing": [("look_up", {"ref": "a", "n": 1}), ("look_up", {"ref": "b", "n": 2})],
-    "A5_json_answer": [],
-    "A5_prose_about_marks": [],
-}
-"""Samples from public reports, with the calls in each."""
-
-
-@pytest.mark.parametrize("name", SAMPLES)
-def test_samples_of_public_reports_are_read(name: str) -> None:
-    file = Path(__file__).parents[4] / "shared" / "cases" / f"{name}.json"
-    if not file.is_file():
-        pytest.skip("the samples are not here")
-    body = json.loads(file.read_text(encoding="utf-8"))
-    answer = json.loads(body["grammar"].removeprefix("root ::= "))
-    found = read(answer, body["tools"])
-    assert (found.values, found.text) == (SAMPLES[name], "" if SAMPLES[name] else answer)
