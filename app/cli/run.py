@@ -137,7 +137,7 @@ class Listener:
                 case Measuring():
                     self._show(event.line().capitalize())
                 case Step(segments=segments):
-                    self._printer.print([one for one in segments if not one.is_call])
+                    self._printer.print([one for one in segments if not one.call])
                 case Finished():
                     return self._finish(event)
                 case Failed(error=error):

@@ -11,9 +11,8 @@ from typing import Any, TypeAlias
 
 from app.engine.events import PromptProgress, Step, TokenProbability
 from app.engine.stats import GenerationStats
-from app.engine.text.call_reader import AnswerText, CallArguments, CallBegin, CallEnd, CallEvent, CallReader
 from app.engine.text.segments import Segment
-from app.engine.text.tool_calls import ToolCall
+from app.engine.text.tool_calls import CallArguments, CallBegin, CallEnd, ToolCall
 from app.engine.types import FinishReason
 from app.server.conversation import new_call_id
 from app.server.engine_queue import Ticket
@@ -126,7 +125,6 @@ class PartReader:
     """
 
     def __init__(self, asked: AnswerRequest) -> None:
-        self._reader = CallReader(asked.tools, must_call=asked.must_call) if asked.tools else None
         self._custom = {tool["function"]["name"]: tool["custom"] for tool in asked.tools if "custom" in tool}
         self._input: InputReader | None = None
         self._calls: list[ToolCall] = []
@@ -144,7 +142,7 @@ class PartReader:
             case Failed(error=error):
                 raise as_request_error(error)
             case Step(segments=segments):
-                parts = [part for one in segments for part in self._parts(one)]
+                parts = list(map(self._part, segments))
                 first = parts[0] if parts else None
                 # The counters of a step come with text, if only an empty text.
                 text, rest = (first, parts[1:]) if isinstance(first, Delta) else (Delta(""), parts)
@@ -155,15 +153,10 @@ class PartReader:
                 return self._end(event)
         return []
 
-    def _parts(self, segment: Segment) -> list[Part]:
-        if self._reader is None:
-            return [Delta(segment.text, segment.reasoning)]
-        return [self._part(one) for one in self._reader.push(segment.text, reasoning=segment.reasoning)]
-
-    def _part(self, event: CallEvent) -> Part:
-        match event:
-            case AnswerText(text, reasoning):
-                return Delta(text, reasoning)
+    def _part(self, segment: Segment) -> Part:
+        match segment.call:
+            case None:
+                return Delta(segment.text, segment.reasoning)
             case CallBegin(name):
                 self._calls.append(ToolCall(name, "", new_call_id()))
                 self._input = InputReader() if name in self._custom else None
@@ -204,12 +197,8 @@ class PartReader:
             self._held.pop()
         while stop not in dropped and self._held:
             dropped = self._held.pop().piece + dropped
-        # A stop string can cut a call too.
-        is_cut = event.reason is not FinishReason.STOP or bool(event.stop)
-        parts = [self._part(one) for one in self._reader.end(is_cut=is_cut)] if self._reader is not None else []
         is_short = self._is_cut or event.reason in (FinishReason.LENGTH, FinishReason.CONTEXT)
-        if self._held:
-            parts.append(Delta("", probabilities=tuple(self._held)))
+        parts: list[Part] = [Delta("", probabilities=tuple(self._held))] if self._held else []
         reason = "length" if is_short else "tool_calls" if self._calls else "stop"
         return [*parts, End(reason, replace(event, calls=tuple(self._calls[: -1 if self._is_cut else None])))]
 

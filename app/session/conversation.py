@@ -143,7 +143,7 @@ class Conversation(Branches):
         """Append shown text to the running answer."""
         if self._running is not None:
             for segment in segments:
-                if segment.is_call:
+                if segment.call:
                     # A call is stored when it is complete.
                     continue
                 self._running.add(segment.text, reasoning=segment.reasoning)

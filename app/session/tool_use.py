@@ -150,7 +150,7 @@ class ToolUse:
         """Return a request with the tools of this turn, or without any if the model must answer from the results."""
         if self._must_answer:
             return with_results_as_text(request)
-        return replace(request, tools=self.offered, separates_calls=bool(self._tools))
+        return replace(request, tools=self.offered)
 
     def offer(self, names: Sequence[str] | None) -> str:
         """Return how many tools of these servers a prompt has, or how many servers the first prompt starts.

@@ -131,7 +131,7 @@ class Finished:
         at_limit: Whether the context was full at its largest size.
         lost: Why the drafter failed, as a sentence, if it did.
         stop: The stop string that ended it, if any.
-        calls: The tool calls at its end, without ids, if the request separates them.
+        calls: The tool calls at its end, without ids.
     """
 
     request: int

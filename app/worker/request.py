@@ -49,8 +49,7 @@ class AnswerRequest:
         stop_on_repeat: Whether a loop ends the answer; see `app.engine.text.stream`.
         conversation: Name of the caches' state, or ""; None leaves the caches unchanged.
         n_room: Tokens of the context that the answer needs, if earlier messages can make room for it.
-        tools: Tools that the model may call, as in OpenAI's API.
-        separates_calls: Whether the calls of an answer are separate segments; otherwise they are text.
+        tools: Tools that the model may call, as in OpenAI's API; calls are no text of the answer.
         n_top: Most probable tokens that every step reports; None reports no probabilities.
         max_predict_ms: Time after the first token after which the end of a line ends the answer; 0 or less is no limit.
         cache_prompt: Whether to reuse the cached beginning of the last prompt.
@@ -70,7 +69,6 @@ class AnswerRequest:
     conversation: str | None = ""
     n_room: int = 0
     tools: tuple[Mapping[str, Any], ...] = ()
-    separates_calls: bool = False
     must_call: bool = False
     one_call: bool = False
     guidance: Guidance = field(default_factory=Guidance)
@@ -135,7 +133,7 @@ def readable_by(pair: LoadedPair, request: AnswerRequest) -> AnswerRequest:
 def written(request: AnswerRequest, segments: Sequence[Segment]) -> Prefill:
     """Return the text and the reasoning of an answer with its given beginning; calls belong to neither."""
     begun = request.prefill or Prefill("")
-    text = "".join(segment.text for segment in segments if not (segment.reasoning or segment.is_call))
+    text = "".join(segment.text for segment in segments if not (segment.reasoning or segment.call))
     return Prefill(begun.text + text, begun.reasoning + "".join(each.text for each in segments if each.reasoning))
 
 

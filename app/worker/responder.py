@@ -272,7 +272,7 @@ class _Collector:
         detects = request.stop_on_repeat and request.guidance.schema is None and not request.guidance.grammar
         self._detector = RepetitionDetector() if detects else None
         self.repeats = 0
-        self._calls = CallSegments(request.tools) if request.separates_calls else None
+        self._calls = CallSegments(request.tools, must_call=request.must_call) if request.tools else None
         self._fresh: list[Segment] = []
         self.shown: list[Segment] = []
 
@@ -296,7 +296,8 @@ class _Collector:
     def flush(self, *, ended: bool) -> None:
         self._fresh += self._separated(self._stream.flush(ended=ended))
         if self._calls is not None:
-            self._fresh += self._calls.end(is_cut=not ended)
+            # A stop string can cut a call too.
+            self._fresh += self._calls.end(is_cut=not ended or self._stream.stop is not None)
 
     def _separated(self, segments: list[Segment]) -> list[Segment]:
         return segments if self._calls is None else self._calls.push(segments)

@@ -18,7 +18,6 @@ from app.llama.pair import NativePair
 from app.worker.events import Event, Finished
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
-from tests.engine.text.reading import read
 from tests.llama.conftest import OpenPair
 from tests.llama.generation import GREEDY
 from tests.llama.gguf_files import I32, STRING, Array
@@ -122,10 +121,9 @@ def test_a_biased_token_is_never_or_always_written(pair: NativePair) -> None:
 @pytest.mark.parametrize("guidance", [Guidance(), Guidance(schema={"type": "object"})])
 def test_a_required_call_is_written_with_any_schema_of_an_answer(pair: NativePair, guidance: Guidance) -> None:
     finished, _ = answered(pair, asked(guidance, tools=(TOOL,), must_call=True, one_call=True))
-    found = read(finished.text, (TOOL,))
-    ((name, arguments),) = found.values
-    assert (found.text, name) == ("", "look_up")
-    assert arguments["city"] in ("Paris", "Rome")
+    (call,) = finished.calls
+    assert (finished.text, call.name) == ("", "look_up")
+    assert json.loads(call.arguments)["city"] in ("Paris", "Rome")
 
 
 def test_probabilities_are_reported(pair: NativePair) -> None:

@@ -105,7 +105,6 @@ def test_a_whole_turn(chat: ToolChat) -> None:
     chat.session.handle(ToolsListed("files", (READ, WRITE)))
     (asked,) = chat.engine.requests
     assert [one["function"]["name"] for one in asked.tools] == ["read_file", "write_file"]
-    assert asked.separates_calls
 
     chat.calls(READS, text="I look.")
     assert chat.asked == "read_file"
@@ -284,7 +283,6 @@ def test_a_repeated_call_is_not_run_and_the_model_answers_without_tools(
     assert len(chat.host.calls) == (first in (READS, call("read_file", "")))
     last = chat.engine.requests[-1]
     assert not last.tools
-    assert not last.separates_calls
     assert chat.read == [f"What is in notes.md?\n\nResult of {shown_call(first)}:\n{result}"]
     chat.finishes("Milk.")
     assert chat.roles == "user assistant tool assistant tool assistant"

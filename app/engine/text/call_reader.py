@@ -17,7 +17,7 @@ from app.engine.text.call_openings import FormatPatterns, Opening, skipped
 from app.engine.text.call_patterns import PARTIAL, Partial, UnreadText
 from app.engine.text.call_values import Schema
 from app.engine.text.segments import Segment
-from app.engine.text.tool_calls import KeywordArguments, ToolCall
+from app.engine.text.tool_calls import CallArguments, CallBegin, CallEnd, CallPart, KeywordArguments, ToolCall
 
 _SHORTEST_MARK = 5
 """Shortest beginning of a mark, in characters, that is dropped where a text is cut; without text, any length is."""
@@ -31,28 +31,7 @@ class AnswerText:
     reasoning: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CallBegin:
-    """A tool call begins."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class CallArguments:
-    """The next part of a call's arguments; all parts together are the text of a JSON object."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class CallEnd:
-    """The latest call is complete, or was cut."""
-
-    is_cut: bool = False
-
-
-CallEvent: TypeAlias = AnswerText | CallBegin | CallArguments | CallEnd
+CallEvent: TypeAlias = AnswerText | CallPart
 
 
 class CallReader:
@@ -259,8 +238,8 @@ class CallSegments:
         calls: The calls so far, without ids.
     """
 
-    def __init__(self, tools: Sequence[Mapping[str, Any]]) -> None:
-        self._reader = CallReader(tools)
+    def __init__(self, tools: Sequence[Mapping[str, Any]], *, must_call: bool = False) -> None:
+        self._reader = CallReader(tools, must_call=must_call)
         self._arguments = KeywordArguments()
         self._last = Segment("")
         self.calls: list[ToolCall] = []
@@ -280,17 +259,21 @@ class CallSegments:
 
     def _shown(self, events: Iterable[CallEvent]) -> Iterator[Segment]:
         for event in events:
-            call = replace(self._last, is_call=True, reasoning=False)
             match event:
                 case AnswerText(text, reasoning):
                     yield replace(self._last, text=text, reasoning=reasoning)
-                case CallBegin(name):
-                    self._arguments = KeywordArguments()
-                    self.calls.append(ToolCall(name, ""))
-                    yield replace(call, text=f"{chr(10) * (len(self.calls) > 1)}{name}(")
-                case CallArguments(text):
-                    self.calls[-1] = replace(self.calls[-1], arguments=self.calls[-1].arguments + text)
-                    yield replace(call, text=self._arguments.push(text))
-                case CallEnd(is_cut):
-                    self.is_cut = is_cut
-                    yield replace(call, text="" if is_cut else ")")
+                case _:
+                    yield replace(self._last, text=self._text_of(event), reasoning=False, call=event)
+
+    def _text_of(self, part: CallPart) -> str:
+        match part:
+            case CallBegin(name):
+                self._arguments = KeywordArguments()
+                self.calls.append(ToolCall(name, ""))
+                return f"{chr(10) * (len(self.calls) > 1)}{name}("
+            case CallArguments(text):
+                self.calls[-1] = replace(self.calls[-1], arguments=self.calls[-1].arguments + text)
+                return self._arguments.push(text)
+            case CallEnd(is_cut):
+                self.is_cut = is_cut
+                return "" if is_cut else ")"

@@ -11,19 +11,20 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 
 from app.engine.sources import Source
+from app.engine.text.tool_calls import CallPart
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
     """Complete characters, the source that drafted the last of their tokens, and whether they are reasoning.
 
-    The source is None for the target's own tokens. A tool call is a segment too, as a reader sees it.
+    The source is None for the target's own tokens. A part of a tool call is a segment too; its text is for readers.
     """
 
     text: str
     source: Source | None = None
     reasoning: bool = False
-    is_call: bool = False
+    call: CallPart | None = None
 
 
 def held_back(text: str, markers: Iterable[str]) -> int:

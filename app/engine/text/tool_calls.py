@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +15,30 @@ class ToolCall:
     name: str
     arguments: str
     id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CallBegin:
+    """A tool call begins."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallArguments:
+    """The next part of a call's arguments; all parts together are the text of a JSON object."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallEnd:
+    """The latest call is complete, or was cut."""
+
+    is_cut: bool = False
+
+
+CallPart: TypeAlias = CallBegin | CallArguments | CallEnd
 
 
 def read_arguments(call: ToolCall) -> dict[str, Any] | None:

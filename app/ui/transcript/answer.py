@@ -150,9 +150,9 @@ class AnswerMessage(MessageItem):
         if self.tokens is not None:
             self.tokens.append(segments)
         thought = "".join(segment.text for segment in segments if segment.reasoning)
-        text = "".join(segment.text for segment in segments if not (segment.reasoning or segment.is_call))
+        text = "".join(segment.text for segment in segments if not (segment.reasoning or segment.call))
         text = text if self._text else text.lstrip()
-        if call := "".join(segment.text for segment in segments if segment.is_call):
+        if call := "".join(segment.text for segment in segments if segment.call):
             self._call_text += call
             self._draw_calls()
         self._thought += thought

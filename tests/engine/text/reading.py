@@ -8,11 +8,11 @@ from typing import Any
 
 from app.engine.text.call_format import CallFormat
 from app.engine.text.call_formats import TRIGGERS, is_call_mark
-from app.engine.text.call_reader import AnswerText, CallArguments, CallBegin, CallEnd, CallEvent, CallReader
+from app.engine.text.call_reader import AnswerText, CallEvent, CallReader
 from app.engine.text.reasoning import ReasoningMarkup
 from app.engine.text.segments import Segment
 from app.engine.text.stream import TextStream
-from app.engine.text.tool_calls import ToolCall
+from app.engine.text.tool_calls import CallArguments, CallBegin, CallEnd, ToolCall
 
 _MARK_WITH_BARS = re.compile(r"<\|[^<>]*\|?>|<[a-z_]+\|>")
 SPELLED_MARKS = "\0"

@@ -141,12 +141,12 @@ def test_text_and_calls_of_an_answer(size: int) -> None:
     shown = [*separate.push(pieces), *separate.end(is_cut=False)]
 
     def joined(*, reasoning: bool = False, is_call: bool = False) -> str:
-        return "".join(s.text for s in shown if (s.reasoning, s.is_call) == (reasoning, is_call))
+        return "".join(s.text for s in shown if (s.reasoning, s.call is not None) == (reasoning, is_call))
 
     assert joined(reasoning=True) == "Hm."
     assert joined().strip() == "I look."
     assert joined(is_call=True) == 'read(path="a")\nlist()'
-    assert {segment.source for segment in shown if segment.is_call} == {Source.MODEL}
+    assert {segment.source for segment in shown if segment.call} == {Source.MODEL}
     assert separate.calls == [ToolCall("read", '{"path": "a"}'), ToolCall("list", "{}")]
     assert not separate.is_cut
 
