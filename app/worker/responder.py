@@ -19,7 +19,7 @@ from app.engine.generator import Generator, Request
 from app.engine.interfaces import UNCONTROLLED, Clock, Controls, Strategy
 from app.engine.sources import Source
 from app.engine.stats import GenerationStats
-from app.engine.text.call_reader import CallSegments
+from app.engine.text.call_reader import CallReader
 from app.engine.text.reasoning import RenderedPrompt
 from app.engine.text.segments import Segment
 from app.engine.text.stream import RepetitionDetector, TextStream
@@ -272,7 +272,7 @@ class _Collector:
         detects = request.stop_on_repeat and request.guidance.schema is None and not request.guidance.grammar
         self._detector = RepetitionDetector() if detects else None
         self.repeats = 0
-        self._calls = CallSegments(request.tools, must_call=request.must_call) if request.tools else None
+        self._calls = CallReader(request.tools, must_call=request.must_call) if request.tools else None
         self._fresh: list[Segment] = []
         self.shown: list[Segment] = []
 

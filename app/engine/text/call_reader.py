@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from dataclasses import replace
+from typing import Any
 
+from app.engine.sources import Source
 from app.engine.text.call_formats import FORMATS
 from app.engine.text.call_json import JsonReader
 from app.engine.text.call_openings import FormatPatterns, Opening, skipped
@@ -23,24 +24,18 @@ _SHORTEST_MARK = 5
 """Shortest beginning of a mark, in characters, that is dropped where a text is cut; without text, any length is."""
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerText:
-    """Text of the answer or its reasoning."""
-
-    text: str
-    reasoning: bool = False
-
-
-CallEvent: TypeAlias = AnswerText | CallPart
-
-
 class CallReader:
-    """Reads an answer with tool calls.
+    """Separates calls from the segments of an answer, and turns them into segments of their own.
 
-    Text that may begin a call is held back until that is decided; arguments are returned as they are written.
+    Text that may begin a call is held back until that is decided; arguments are returned as they are written. Each
+    segment has the source of the text that decided it.
 
     Args:
         must_call: Whether the answer consists only of calls.
+
+    Attributes:
+        calls: The calls so far, without ids.
+        is_cut: Whether the last call is incomplete.
     """
 
     def __init__(self, tools: Sequence[Mapping[str, Any]], *, must_call: bool = False) -> None:
@@ -56,46 +51,63 @@ class CallReader:
         # Some models end calls with the mark of another format, or of the previous mark.
         self._other_ends = [*ends, *(f"</{mark[1:]}" for mark in starts if mark.startswith("<") and mark.endswith(">"))]
         self._start = re.compile("|".join(map(re.escape, self._marks)))
-        self._is_thinking = self._has_text = self._has_calls = self._is_open = False
+        self._is_thinking = self._has_text = self._is_open = False
         self._is_space = True
+        self._source: Source | None = None
+        self._shown_arguments = KeywordArguments()
+        self.calls: list[ToolCall] = []
+        self.is_cut = False
         self._restart()
 
     def _restart(self) -> None:
         self._unread = UnreadText()
-        self._events = self._read()
+        self._segments = self._read()
 
-    def push(self, text: str, *, reasoning: bool = False) -> list[CallEvent]:
-        """Add text of the answer or its reasoning; return the decided events."""
-        out: list[CallEvent] = []
-        if reasoning is not self._is_thinking and not self._is_open:
-            out += self._close_part()
-            self._is_thinking = reasoning
-        self._unread.text += text
-        return [*out, *self._decided()]
-
-    def end(self, *, is_cut: bool = False) -> list[CallEvent]:
-        """Return the remaining events after the model ended its answer or something cut it."""
-        self._unread.is_last, self._unread.is_whole = True, not is_cut
-        out = self._decided()
-        return [*out, CallEnd(is_cut=True)] if self._is_open else out + self._close_part()
-
-    def _close_part(self) -> list[CallEvent]:
-        held = self._unread.text
-        self._restart()
-        return [AnswerText(held, self._is_thinking)] if held else []
-
-    def _decided(self) -> list[CallEvent]:
-        out: list[CallEvent] = []
-        while (event := next(self._events, None)) is not None:
-            last = out[-1] if out else None
-            if isinstance(event, CallArguments) and isinstance(last, CallArguments):
-                out[-1] = CallArguments(last.text + event.text)
-            else:
-                out.append(event)
+    def push(self, segments: Iterable[Segment]) -> list[Segment]:
+        """Add text of the answer or its reasoning; return the decided segments."""
+        out: list[Segment] = []
+        for segment in segments:
+            self._source = segment.source
+            if segment.reasoning is not self._is_thinking and not self._is_open:
+                out += self._close_part()
+                self._is_thinking = segment.reasoning
+            self._unread.text += segment.text
+            out += self._decided()
         return out
 
-    def _read(self) -> Iterator[CallEvent | None]:
-        """Yield the events of an answer, or None where they depend on text to come."""
+    def end(self, *, is_cut: bool = False) -> list[Segment]:
+        """Return the remaining segments after the model ended its answer or something cut it."""
+        self._unread.is_last, self._unread.is_whole = True, not is_cut
+        out = self._decided()
+        return [*out, self._part(CallEnd(is_cut=True))] if self._is_open else out + self._close_part()
+
+    def _close_part(self) -> list[Segment]:
+        held = self._unread.text
+        self._restart()
+        return [Segment(held, self._source, self._is_thinking)] if held else []
+
+    def _decided(self) -> list[Segment]:
+        out: list[Segment] = []
+        while (segment := next(self._segments, None)) is not None:
+            out.append(segment)
+        return out
+
+    def _part(self, part: CallPart) -> Segment:
+        match part:
+            case CallBegin(name):
+                self._shown_arguments = KeywordArguments()
+                shown = f"{chr(10) * bool(self.calls)}{name}("
+                self.calls.append(ToolCall(name, ""))
+            case CallArguments(text):
+                shown = self._shown_arguments.push(text)
+                self.calls[-1] = replace(self.calls[-1], arguments=self.calls[-1].arguments + text)
+            case CallEnd(is_cut):
+                shown = "" if is_cut else ")"
+                self.is_cut = is_cut
+        return Segment(shown, self._source, call=part)
+
+    def _read(self) -> Iterator[Segment | None]:
+        """Yield the segments of an answer, or None where they depend on text to come."""
         opening = yield from self._read_text()
         while opening is not None:
             yield from self._read_call(opening)
@@ -103,22 +115,28 @@ class CallReader:
             if opening is None:
                 opening = yield from self._read_text()
 
-    def _read_call(self, opening: Opening) -> Iterator[CallEvent | None]:
-        self._has_calls = self._is_space = self._is_open = True
-        yield CallBegin(opening.name)
-        if opening.arguments is not None:
-            yield CallArguments(opening.arguments)
-        else:
+    def _read_call(self, opening: Opening) -> Iterator[Segment | None]:
+        self._is_space = self._is_open = True
+        yield self._part(CallBegin(opening.name))
+        text = opening.arguments or ""
+        if opening.arguments is None:
             for piece in opening.row.arguments(opening.name, self._other_ends).read(self._unread):
-                if piece != "":
-                    yield CallArguments(piece) if piece is not None else None
+                if piece is not None:
+                    text += piece
+                    continue
+                if text:
+                    yield self._part(CallArguments(text))
+                    text = ""
+                yield None
+        if text:
+            yield self._part(CallArguments(text))
         self._is_open = False
-        yield CallEnd()
+        yield self._part(CallEnd())
         if opening.depth:
             # The rest of the object around the arguments
             yield from (None for piece in JsonReader(None, opening.depth).read(self._unread) if piece is None)
 
-    def _read_after(self, row: FormatPatterns) -> Generator[CallEvent | None, None, Opening | None]:
+    def _read_after(self, row: FormatPatterns) -> Generator[Segment | None, None, Opening | None]:
         """Read what follows a call; return the next call, or None before other text."""
         ends = list(row.ends)
         while True:
@@ -151,7 +169,7 @@ class CallReader:
             unread.text = unread.text.removeprefix(ends.pop(0)).lstrip()
         return bool(unread.text) or unread.is_last
 
-    def _read_text(self) -> Generator[CallEvent | None, None, Opening | None]:
+    def _read_text(self) -> Generator[Segment | None, None, Opening | None]:
         """Read text; return the call that follows, or None at the end of the answer."""
         unread = self._unread
         while True:
@@ -179,7 +197,7 @@ class CallReader:
                 # The beginning of a cut call is not text of the answer.
                 is_dropped = not unread.is_whole and (is_mark or self._must_call)
                 unread.text = "" if is_dropped else unread.text
-                yield from self._emit(len(unread.text), before_call=self._has_calls)
+                yield from self._emit(len(unread.text), before_call=bool(self.calls))
                 return None
             yield None
 
@@ -211,7 +229,7 @@ class CallReader:
                 return at
         return len(text)
 
-    def _emit(self, at: int, *, before_call: bool = False) -> Iterator[CallEvent]:
+    def _emit(self, at: int, *, before_call: bool = False) -> Iterator[Segment]:
         unread = self._unread
         text, unread.text = unread.text[:at], unread.text[at:]
         if not text or (before_call and self._is_space and text.isspace() and not self._is_thinking):
@@ -219,7 +237,7 @@ class CallReader:
             return
         self._has_text = self._has_text or not self._is_thinking
         self._is_space = self._is_space and self._is_thinking
-        yield AnswerText(text, self._is_thinking)
+        yield Segment(text, self._source, self._is_thinking)
 
 
 def _best(several: Iterator[Opening | Partial | None]) -> Opening | Partial | None:
@@ -229,51 +247,3 @@ def _best(several: Iterator[Opening | Partial | None]) -> Opening | Partial | No
             return one
         undecided = undecided or one
     return undecided
-
-
-class CallSegments:
-    """Separates calls from the segments of an answer, and turns them into segments of their own.
-
-    Attributes:
-        calls: The calls so far, without ids.
-    """
-
-    def __init__(self, tools: Sequence[Mapping[str, Any]], *, must_call: bool = False) -> None:
-        self._reader = CallReader(tools, must_call=must_call)
-        self._arguments = KeywordArguments()
-        self._last = Segment("")
-        self.calls: list[ToolCall] = []
-        self.is_cut = False
-
-    def push(self, segments: Iterable[Segment]) -> list[Segment]:
-        """Add text; return what can be shown now, with the source of the text that decided it."""
-        shown: list[Segment] = []
-        for segment in segments:
-            self._last = segment
-            shown += self._shown(self._reader.push(segment.text, reasoning=segment.reasoning))
-        return shown
-
-    def end(self, *, is_cut: bool) -> list[Segment]:
-        """Return the remaining segments when no more text follows."""
-        return list(self._shown(self._reader.end(is_cut=is_cut)))
-
-    def _shown(self, events: Iterable[CallEvent]) -> Iterator[Segment]:
-        for event in events:
-            match event:
-                case AnswerText(text, reasoning):
-                    yield replace(self._last, text=text, reasoning=reasoning)
-                case _:
-                    yield replace(self._last, text=self._text_of(event), reasoning=False, call=event)
-
-    def _text_of(self, part: CallPart) -> str:
-        match part:
-            case CallBegin(name):
-                self._arguments = KeywordArguments()
-                self.calls.append(ToolCall(name, ""))
-                return f"{chr(10) * (len(self.calls) > 1)}{name}("
-            case CallArguments(text):
-                self.calls[-1] = replace(self.calls[-1], arguments=self.calls[-1].arguments + text)
-                return self._arguments.push(text)
-            case CallEnd(is_cut):
-                self.is_cut = is_cut
-                return "" if is_cut else ")"

@@ -8,7 +8,7 @@ from typing import Any
 
 from app.engine.text.call_format import CallFormat
 from app.engine.text.call_formats import TRIGGERS, is_call_mark
-from app.engine.text.call_reader import AnswerText, CallEvent, CallReader
+from app.engine.text.call_reader import CallReader
 from app.engine.text.reasoning import ReasoningMarkup
 from app.engine.text.segments import Segment
 from app.engine.text.stream import TextStream
@@ -28,12 +28,12 @@ class Reading:
     calls: list[tuple[str, str]] = field(default_factory=list)
     is_cut: bool = False
 
-    def add(self, events: Sequence[CallEvent]) -> None:
-        for event in events:
-            match event:
-                case AnswerText(text, reasoning):
-                    self.text += "" if reasoning else text
-                    self.reasoning += text if reasoning else ""
+    def add(self, segments: Sequence[Segment]) -> None:
+        for one in segments:
+            match one.call:
+                case None:
+                    self.text += "" if one.reasoning else one.text
+                    self.reasoning += one.text if one.reasoning else ""
                 case CallBegin(name):
                     self.calls.append((name, ""))
                 case CallArguments(text):
@@ -53,7 +53,7 @@ def read(
     """Return the result of an answer that arrives in pieces of a size."""
     reader, found = CallReader(tools), Reading()
     for at in range(0, len(text), size):
-        found.add(reader.push(text[at : at + size], reasoning=reasoning))
+        found.add(reader.push([Segment(text[at : at + size], reasoning=reasoning)]))
     found.add(reader.end(is_cut=cut))
     return found
 
@@ -81,9 +81,7 @@ def read_tokens(
     stream, reader, found = TextStream(stops, markup=markup.with_tokens(ids), **how), CallReader(tools), Reading()
 
     def add(segments: Sequence[Segment]) -> None:
-        for one in segments:
-            plain = [AnswerText(one.text, one.reasoning)]
-            found.add(reader.push(one.text, reasoning=one.reasoning) if tools else plain)
+        found.add(reader.push(segments) if tools else segments)
 
     for part in parts:
         if part in ids:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from app.engine.text.call_format import CallFormat
 from app.engine.text.call_formats import FORMATS, HERMES
 from app.engine.text.call_reader import CallReader
+from app.engine.text.segments import Segment
 from tests.engine.text.reading import Reading, read, tool, written
 
 F = tool("f", {"a": {"type": "string"}, "n": {"type": "integer"}})
@@ -301,7 +302,7 @@ def test_a_cut_answer_keeps_text_that_only_looks_like_a_mark(answer: str, text: 
 def test_an_answer_that_must_be_calls_has_no_text_where_it_is_cut() -> None:
     for text in ('{"name": "wri', "Act", "<"):
         reader, found = CallReader(TOOLS, must_call=True), Reading()
-        found.add(reader.push(text))
+        found.add(reader.push([Segment(text)]))
         found.add(reader.end(is_cut=True))
         assert found.text == ""
 
@@ -329,9 +330,8 @@ def test_a_call_in_reasoning_that_is_not_closed_ends_it() -> None:
 
 def test_a_call_in_reasoning_that_is_closed_is_a_thought() -> None:
     thought, found, reader = f"I could write {written(HERMES, CALL)} now.", Reading(), CallReader(TOOLS)
-    for letter in thought:
-        found.add(reader.push(letter, reasoning=True))
-    found.add(reader.push("No."))
+    found.add(reader.push([Segment(letter, reasoning=True) for letter in thought]))
+    found.add(reader.push([Segment("No.")]))
     found.add(reader.end())
     assert (found.reasoning, found.text, found.calls) == (thought, "No.", [])
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.engine.sources import Source
-from app.engine.text.call_reader import CallSegments
+from app.engine.text.call_reader import CallReader
 from app.engine.text.segments import Segment, cut, held_back, text_of
 from app.engine.text.stream import TextStream
 from app.engine.text.tool_calls import ToolCall, shown_call
@@ -135,7 +135,7 @@ def test_text_and_calls_of_an_answer(size: int) -> None:
         'I look.\n<tool_call>\n{"name": "read", "arguments": {"path": "a"}}\n</tool_call>\n'
         '<tool_call>\n{"name": "list", "arguments": {}}\n</tool_call>'
     )
-    separate = CallSegments(TOOLS)
+    separate = CallReader(TOOLS)
     pieces = [Segment("Hm.", reasoning=True)]
     pieces += [Segment(text[at : at + size], Source.MODEL) for at in range(0, len(text), size)]
     shown = [*separate.push(pieces), *separate.end(is_cut=False)]
@@ -152,7 +152,7 @@ def test_text_and_calls_of_an_answer(size: int) -> None:
 
 
 def test_a_cut_call() -> None:
-    separate = CallSegments(TOOLS)
+    separate = CallReader(TOOLS)
     separate.push([Segment('<tool_call>\n{"name": "read", "arguments": {"path": "no')])
     separate.end(is_cut=True)
 
