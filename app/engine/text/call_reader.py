@@ -18,7 +18,7 @@ from app.engine.text.call_openings import FormatPatterns, Opening, skipped
 from app.engine.text.call_patterns import PARTIAL, Partial, UnreadText
 from app.engine.text.call_values import Schema
 from app.engine.text.segments import Segment
-from app.engine.text.tool_calls import CallArguments, CallBegin, CallEnd, CallPart, KeywordArguments, ToolCall
+from app.engine.text.tool_calls import CallArguments, CallBegin, CallEnd, CallPiece, KeywordArguments, ToolCall
 
 _SHORTEST_MARK = 5
 """Shortest beginning of a mark, in characters, that is dropped where a text is cut; without text, any length is."""
@@ -79,7 +79,7 @@ class CallReader:
         """Return the remaining segments after the model ended its answer or something cut it."""
         self._unread.is_last, self._unread.is_whole = True, not is_cut
         out = self._decided()
-        return [*out, self._part(CallEnd(is_cut=True))] if self._is_open else out + self._close_part()
+        return [*out, self._as_segment(CallEnd(is_cut=True))] if self._is_open else out + self._close_part()
 
     def _close_part(self) -> list[Segment]:
         held = self._unread.text
@@ -92,8 +92,8 @@ class CallReader:
             out.append(segment)
         return out
 
-    def _part(self, part: CallPart) -> Segment:
-        match part:
+    def _as_segment(self, piece: CallPiece) -> Segment:
+        match piece:
             case CallBegin(name):
                 self._shown_arguments = KeywordArguments()
                 shown = f"{chr(10) * bool(self.calls)}{name}("
@@ -104,7 +104,7 @@ class CallReader:
             case CallEnd(is_cut):
                 shown = "" if is_cut else ")"
                 self.is_cut = is_cut
-        return Segment(shown, self._source, call=part)
+        return Segment(shown, self._source, call=piece)
 
     def _read(self) -> Iterator[Segment | None]:
         """Yield the segments of an answer, or None where they depend on text to come."""
@@ -117,7 +117,7 @@ class CallReader:
 
     def _read_call(self, opening: Opening) -> Iterator[Segment | None]:
         self._is_space = self._is_open = True
-        yield self._part(CallBegin(opening.name))
+        yield self._as_segment(CallBegin(opening.name))
         text = opening.arguments or ""
         if opening.arguments is None:
             for piece in opening.row.arguments(opening.name, self._other_ends).read(self._unread):
@@ -125,13 +125,13 @@ class CallReader:
                     text += piece
                     continue
                 if text:
-                    yield self._part(CallArguments(text))
+                    yield self._as_segment(CallArguments(text))
                     text = ""
                 yield None
         if text:
-            yield self._part(CallArguments(text))
+            yield self._as_segment(CallArguments(text))
         self._is_open = False
-        yield self._part(CallEnd())
+        yield self._as_segment(CallEnd())
         if opening.depth:
             # The rest of the object around the arguments
             yield from (None for piece in JsonReader(None, opening.depth).read(self._unread) if piece is None)

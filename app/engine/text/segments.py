@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 
 from app.engine.sources import Source
-from app.engine.text.tool_calls import CallPart
+from app.engine.text.tool_calls import CallPiece
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Segment:
     text: str
     source: Source | None = None
     reasoning: bool = False
-    call: CallPart | None = None
+    call: CallPiece | None = None
 
 
 def held_back(text: str, markers: Iterable[str]) -> int:

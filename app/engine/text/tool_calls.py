@@ -38,7 +38,7 @@ class CallEnd:
     is_cut: bool = False
 
 
-CallPart: TypeAlias = CallBegin | CallArguments | CallEnd
+CallPiece: TypeAlias = CallBegin | CallArguments | CallEnd
 
 
 def read_arguments(call: ToolCall) -> dict[str, Any] | None:
