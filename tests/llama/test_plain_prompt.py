@@ -9,7 +9,6 @@ from app.conversations.message import Message, Prefill, Role
 from app.core.errors import UsageError
 from app.engine.events import Step
 from app.engine.interfaces import Controls
-from app.engine.text.reasoning import AnswerPart
 from app.engine.types import FinishReason, Infill, TextPrompt
 from app.llama.cancel import CancelFlag
 from app.llama.model import Model
@@ -66,25 +65,6 @@ def test_the_turn_stays_open_if_the_template_changes_answers(tmp_path: Path) -> 
     builder = tiny(tmp_path, template)
     tokens = builder.build([Message(Role.USER, "a")], Prefill("b \n")).tokens
     assert text_of(builder._model, tokens) == "a>b \n"
-
-
-@pytest.mark.parametrize(
-    ("opens", "prefill", "text", "thinking"),
-    [
-        ("", Prefill("b", "hm"), "a><think>\nhm\n</think>\n\nb", False),
-        ("", Prefill("", "hm "), "a><think>\nhm ", True),
-        ("<think>\n", Prefill("b", "hm"), "a><think>\nhm\n</think>\n\nb", False),
-        ("<think>\n", Prefill("", "hm"), "a><think>\nhm", True),
-        ("<think>\n", Prefill("b"), "a><think>\n\n</think>\n\nb", False),
-    ],
-)
-def test_thinking_comes_before_the_answer(
-    tmp_path: Path, opens: str, prefill: Prefill, text: str, thinking: bool
-) -> None:
-    builder = tiny(tmp_path, f"{{{{ messages[0].content }}}}>{opens}".replace("\n", "{{ '\\n' }}"))
-    prompt = builder.build([Message(Role.USER, "a")], prefill)
-    assert text_of(builder._model, prompt.tokens) == text
-    assert prompt.part is (AnswerPart.THINKING if thinking else AnswerPart.ANSWER)
 
 
 def test_an_answer_cannot_forge_control_tokens(tmp_path: Path) -> None:

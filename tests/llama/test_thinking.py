@@ -22,6 +22,8 @@ CHANNELS = (
 SWITCHED = (
     "{{ messages[0].content }}>{% if enable_thinking is false %}<think>\n\n</think>\n\n{% else %}<think>\n{% endif %}"
 )
+PLAIN = "{{ messages[0].content }}>"
+OPENED = f"{PLAIN}<think>\n"
 MARKS = ["<|channel|>", "<|message|>", "[THINK]", "[/THINK]"]
 
 
@@ -57,9 +59,14 @@ def model(path: Path, template: str) -> PromptBuilder:
         (SWITCHED, ON, None, "<think>\n", AnswerPart.THINKING),
         (SWITCHED, OFF, None, "<think>\n\n</think>\n\n", AnswerPart.START),
         (SWITCHED, OFF, Prefill("", "hm"), "<think>\nhm", AnswerPart.THINKING),
-        ("{{ messages[0].content }}><think>\n", OFF, None, "<think>\n\n</think>\n\n", AnswerPart.START),
+        (OPENED, OFF, None, "<think>\n\n</think>\n\n", AnswerPart.START),
+        (OPENED, AS_TRAINED, Prefill("b", "hm"), "<think>\nhm\n</think>\n\nb", AnswerPart.ANSWER),
+        (OPENED, AS_TRAINED, Prefill("", "hm"), "<think>\nhm", AnswerPart.THINKING),
+        (OPENED, AS_TRAINED, Prefill("b"), "<think>\n\n</think>\n\nb", AnswerPart.ANSWER),
         # Other templates are not changed, because their models may not reason.
-        ("{{ messages[0].content }}>", OFF, None, "", AnswerPart.START),
+        (PLAIN, OFF, None, "", AnswerPart.START),
+        (PLAIN, AS_TRAINED, Prefill("b", "hm"), "<think>\nhm\n</think>\n\nb", AnswerPart.ANSWER),
+        (PLAIN, AS_TRAINED, Prefill("", "hm "), "<think>\nhm ", AnswerPart.THINKING),
         ("{{ messages[0].content }}>{{ '[THINK]'[:0] }}{{ '[/THINK]'[:0] }}", OFF, None, "", AnswerPart.START),
     ],
 )

@@ -58,10 +58,8 @@ class Argument:
         quote, unquote = self.quotes[0] if self.quotes else ("", "")
         is_bare = self.values is Values.BARE
         match value:
-            case str() if is_bare or (self.end and _NEEDS_QUOTES.search(value)):
-                return f"{quote}{value}{unquote}"
             case str():
-                return value if self.end else repr(value)
+                return repr(value) if self.values is Values.PYTHON and not self.end else f"{quote}{value}{unquote}"
             case dict() if is_bare:
                 return f"{{{','.join(f'{key}:{self._value(one)}' for key, one in value.items())}}}"
             case list() if is_bare:
@@ -139,7 +137,6 @@ class CallFormat:
 _PLACEHOLDER = re.compile(r"\$[A-Z]+")
 _TYPE_WORDS = {str: "string", bool: "boolean", int: "number", float: "number", dict: "object", list: "array"}
 """Types of values in the words of Kimi's template."""
-_NEEDS_QUOTES = re.compile(r"[<&\n]")
 _LEADING_MARK = re.compile(r"\s*([^\n${]*?)(?:(?<!\w)\[)?\s*(?:[\n${]|$)")
 
 

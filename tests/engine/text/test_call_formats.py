@@ -19,7 +19,7 @@ TOOLS = [
     tool("look_up", {"ref": {"type": "string", "description": "a"}}),
     tool("count", {"n": {"type": "integer", "description": "a"}}),
 ]
-CALLS: tuple[tuple[str, dict[str, Any]], ...] = (("look_up", {"ref": "two words"}), ("count", {"n": 7}))
+CALLS: tuple[tuple[str, dict[str, Any]], ...] = (("look_up", {"ref": "two <b>words"}), ("count", {"n": 7}))
 
 WRITE_NO_CALLS = {
     "HuggingFaceTB": "hermes",
