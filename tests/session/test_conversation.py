@@ -4,7 +4,7 @@ import sqlite3
 
 import pytest
 
-from app.conversations.message import Ending, Prefill, Role
+from app.conversations.message import Ending, Role
 from app.conversations.tree import Node, State
 from app.core.errors import AppError
 from app.engine.types import FinishReason
@@ -111,15 +111,8 @@ def test_an_unusable_stored_answer_is_shown_and_not_continued_from(chat: Scripte
 # Other answers, and continued answers
 
 
-def test_an_answer_is_continued_in_parts(chat: ScriptedSession) -> None:
-    chat.exchange("a", "b", FinishReason.LENGTH)
-    for so_far, more, reason in (("b", "c", FinishReason.CANCELLED), ("bc", "d", FinishReason.STOP)):
-        chat.session.resume(2)
-        assert (chat.read, chat.engine.requests[-1].prefill) == (["a"], Prefill(so_far))
-        chat.says(more)
-        assert chat.finishes(so_far + more, reason).counts
-    assert chat.path() == [("a", "", State.COMPLETE), ("bcd", "", State.COMPLETE)]
-    assert chat.other.load(1).tree.nodes[2].stats["reason"] == "stop"
+def test_a_complete_answer_is_not_continued(chat: ScriptedSession) -> None:
+    chat.exchange("a", "b")
     with pytest.raises(AppError, match="cannot be continued"):
         chat.session.resume(2)
 
@@ -202,6 +195,7 @@ def test_a_full_disk_refuses_prompts_and_keeps_the_answer(chat: ScriptedSession)
     connection = chat.store.database.connection
     connection.execute("PRAGMA query_only = ON")
     chat.answers("d")
+    assert len(chat.said) == 1, "the answer that is not on disk is reported"
     with pytest.raises(AppError, match="was not sent"):
         chat.session.send("e")
     assert [node.text for node in chat.conversation.messages] == ["a", "b", "c", "d"]
