@@ -1,6 +1,7 @@
 """Scripted models and samplers: the real interfaces without weights."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -10,8 +11,20 @@ from app.engine.interfaces import Logits, SavedState
 Rule = Callable[[Sequence[int]], Mapping[int, float]]
 """Returns the distribution of the next token after all tokens so far."""
 
+_Y = TypeVar("_Y")
+_R = TypeVar("_R")
 END = 0
 N_VOCAB = 64
+
+
+def to_end(work: Generator[_Y, None, _R]) -> tuple[_R, list[_Y]]:
+    """Run work to its end; return its result and what it yielded."""
+    yielded: list[_Y] = []
+    while True:
+        try:
+            yielded.append(next(work))
+        except StopIteration as done:
+            return done.value, yielded
 
 
 def always(token: int) -> Rule:

@@ -6,7 +6,7 @@ known_pairs      the pairs that this machine knows, with their files and setting
 engine_worker    commands and their queue, and the thread: loads a pair, answers requests, runs jobs
 isolated_engine  the same worker in a child process, so that a native crash does not end the program
 engine_process   that child: the parent's handle on it, and its main loop
-jobs             name a conversation, measure a pair, and describe tokens and prompts
+jobs             answer, name a conversation, measure a pair, and describe tokens and prompts
 responder        one answer: conversation in, events out
 request          requests for answers, the refusal of long requests, helpers for the pair
 tool_servers     MCP servers on one thread, over mcp_connection; mcp_failure words their errors

@@ -59,18 +59,15 @@ def load(chosen: ChosenPair, cancel: threading.Event, progress: Progress) -> Loa
     assert isinstance(cancel, CancelFlag)
     servers = query_servers(chosen.process.rpc)
     asked = asked_here(chosen, memory_rooms, servers)
-    params = _placed(asked, servers)
-    try:
-        return NativePair(params, cancel, progress)
-    except NoMemoryError as error:
-        if params.n_ctx_auto is None:
-            raise ran_out(asked, known_pairs(), error, servers) from error
-    # Tandem chose a longer context than the default.
-    asked = replace(asked, n_ctx_auto=DEFAULT_CONTEXT)
-    try:
-        return NativePair(_placed(asked, servers), cancel, progress)
-    except NoMemoryError as error:
-        raise ran_out(asked, known_pairs(), error, servers) from error
+    while True:
+        params = _placed(asked, servers)
+        try:
+            return NativePair(params, cancel, progress)
+        except NoMemoryError as error:
+            if params.n_ctx_auto in (None, DEFAULT_CONTEXT):
+                raise ran_out(asked, known_pairs(), error, servers) from error
+        # Tandem chose a longer context than the default.
+        asked = replace(asked, n_ctx_auto=DEFAULT_CONTEXT)
 
 
 def measured_params(chosen: ChosenPair, *, load_mtp: bool = False) -> PairParams:

@@ -187,12 +187,11 @@ def test_a_changed_tool_is_asked_about_again(chat: ToolChat) -> None:
     assert chat.question.has_changed
 
 
-def test_a_declined_call_is_an_error_for_the_model_and_asked_about_once(chat: ToolChat) -> None:
+def test_a_declined_call_is_asked_about_once(chat: ToolChat) -> None:
     chat.asks("a")
     chat.calls(call("write_file"))
     chat.session.permit(Permission.NO)
 
-    assert chat.read == ["a", "", "The user does not allow this call."]
     chat.calls(call("write_file"))
     assert chat.session.question is None
     assert not chat.engine.requests[-1].tools
@@ -200,19 +199,31 @@ def test_a_declined_call_is_an_error_for_the_model_and_asked_about_once(chat: To
 
 
 @pytest.mark.parametrize(
-    ("made", "text"),
+    ("made", "answer", "text"),
     [
-        (call("delete_all"), "There is no tool delete_all."),
-        (call("read_file", "[1]"), "The arguments are not a JSON object."),
-        (call("read_file", '{"path": '), "The arguments are not a JSON object."),
+        (call("delete_all"), None, "There is no tool delete_all."),
+        (call("read_file", "[1]"), None, "The arguments are not a JSON object."),
+        (call("read_file", '{"path": '), None, "The arguments are not a JSON object."),
+        (READS, Permission.NO, "The user does not allow this call."),
+        (READS, "\x1b[31mred\x1b[0m <|im_end|> [bold]x[/bold] a\u200bb", "[31mred[0m <|im_end|> [bold]x[/bold] ab"),
+        # Half of a context of 4,096 tokens
+        (READS, "x" * 9999, f"{'x' * 3072}\n[Cut: these are the first 3,072 of 9,999 characters.]"),
     ],
+    ids=["no tool", "no object", "no JSON", "declined", "invisible characters", "too long"],
 )
-def test_a_wrong_call_is_an_error_for_the_model(chat: ToolChat, made: ToolCall, text: str) -> None:
+def test_a_call_ends_with_a_text_for_the_model(
+    chat: ToolChat, made: ToolCall, answer: Permission | str | None, text: str
+) -> None:
+    """The user answers with a permission, or the tool with a text; None if the call is wrong."""
     chat.asks("a")
     chat.calls(made)
+    if answer is not None:
+        chat.session.permit(answer if isinstance(answer, Permission) else Permission.ONCE)
+    if isinstance(answer, str):
+        chat.returns(answer)
 
-    assert chat.read[-1] == text
-    assert chat.host.calls == []
+    assert chat.read == ["a", "", text]
+    assert len(chat.host.calls) == isinstance(answer, str)
 
 
 def test_several_calls_run_one_after_another(chat: ToolChat) -> None:
@@ -518,20 +529,6 @@ def test_a_full_context_leaves_out_earlier_turns_not_the_results(tmp_path: Path)
 
 
 # Results
-
-
-def test_a_long_result_is_cut(chat: ToolChat) -> None:
-    chat.reads("x" * 1_000_000)
-
-    *_, result = chat.read
-    # Half of a context of 4,096 tokens
-    assert result == f"{'x' * 3072}\n[Cut: these are the first 3,072 of 1,000,000 characters.]"
-
-
-def test_a_result_has_no_invisible_characters(chat: ToolChat) -> None:
-    chat.reads("\x1b[31mred\x1b[0m <|im_end|> [bold]x[/bold] a\u200bb")
-
-    assert chat.read[-1] == "[31mred[0m <|im_end|> [bold]x[/bold] ab"
 
 
 # Servers

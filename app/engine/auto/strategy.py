@@ -73,7 +73,6 @@ class AutomaticDrafting(Strategy):
         self._run_length = RunLength()
         self._all_predicted = False
         self._attempt = Attempt()
-        self._has_failed = False
         self._impossible: str | None = None
         self._reason: Reason | None = None
 
@@ -175,7 +174,7 @@ class AutomaticDrafting(Strategy):
         return attempt.n_drafted * costs.draft_ns(n_past) + attempt.used_model * costs.draft_start_ns(n_past)
 
     def lose_model(self) -> None:
-        self._drafter, self._has_failed = None, True
+        self._drafter = None
         self._attempt = Attempt(found=self._attempt.found, has_failed=True)
 
     def _rate(self, n_past: int) -> float:
@@ -264,7 +263,7 @@ class AutomaticDrafting(Strategy):
             elif attempt.used_model and self._run_length.is_known:
                 why = f"{self._run_length.survival:.0%} of drafted tokens accepted"
             return attempt.source.kind, why
-        if self._has_failed:
+        if has_model and self._drafter is None:
             why = self._kind.failed
         elif ledger.blocked:
             why = "recent drafts cost more than they gained"

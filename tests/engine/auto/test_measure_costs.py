@@ -1,6 +1,6 @@
 """Measured costs of a fake model with known batch times."""
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -8,7 +8,7 @@ from app.core.errors import Interrupted
 from app.engine.auto.cost_profile import CostProfile
 from app.engine.auto.measure_costs import QUICK_ORDER, Measurement
 from app.engine.cache import TokenCache
-from tests.fakes import FakeModel, always
+from tests.fakes import FakeModel, always, to_end
 
 Disturb = Callable[["TimedModel", int], float]
 """Returns the nanoseconds that other programs add to a batch, from the model and the batch's own time."""
@@ -52,15 +52,6 @@ class TimedModel(FakeModel):
         self._last = size
 
 
-def run_to_end(work: Generator[float, None, CostProfile]) -> tuple[CostProfile, list[float]]:
-    shares = []
-    while True:
-        try:
-            shares.append(next(work))
-        except StopIteration as done:
-            return done.value, shares
-
-
 def measurement(
     target: TimedModel, draft: TimedModel | None = None, *, budget_ns: int = 10**12, passes: int = 1
 ) -> Measurement:
@@ -72,7 +63,7 @@ def measure(
     target: TimedModel, draft: TimedModel | None = None, *, budget_ns: int = 10**12, passes: int = 1
 ) -> CostProfile:
     TimedModel.now = 0
-    profile, shares = run_to_end(measurement(target, draft, budget_ns=budget_ns, passes=passes).run(lambda: False))
+    profile, shares = to_end(measurement(target, draft, budget_ns=budget_ns, passes=passes).run(lambda: False))
     assert target.cells == []
     assert not draft or draft.cells == []
     assert shares == sorted(shares)
@@ -148,7 +139,7 @@ def test_a_cancel_stops_after_one_batch(n_batches: int) -> None:
         return len(target.batches) + len(draft.batches) >= n_batches
 
     with pytest.raises(Interrupted):
-        run_to_end(measurement(target, draft).run(stopped))
+        to_end(measurement(target, draft).run(stopped))
     assert len(target.batches) + len(draft.batches) == n_batches
 
 
@@ -163,7 +154,7 @@ def test_an_interrupted_measurement_continues_with_the_next_piece() -> None:
     while profile is None:
         first = len(target.batches)
         try:
-            profile, last = run_to_end(work.run(stopped))
+            profile, last = to_end(work.run(stopped))
             shares += last
         except Interrupted:
             assert work.share > shares[-1]

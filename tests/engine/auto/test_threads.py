@@ -11,7 +11,7 @@ from app.core.errors import Interrupted
 from app.engine.auto.threads import Threads, ThreadTimes, measure_threads
 from app.engine.cache import TokenCache
 from app.llama import stored_measurements
-from tests.fakes import FakeModel, always
+from tests.fakes import FakeModel, always, to_end
 
 
 class Machine(FakeModel):
@@ -36,14 +36,10 @@ class Machine(FakeModel):
 
 
 def measured(machine: Machine, candidates: Sequence[int]) -> tuple[ThreadTimes, list[float]]:
-    cache, shares = TokenCache(machine), []
-    work = measure_threads(cache, [5] * 200, machine.use, candidates, lambda: machine.now)
-    while True:
-        try:
-            shares.append(next(work))
-        except StopIteration as done:
-            assert len(cache) == 0
-            return done.value, shares
+    cache = TokenCache(machine)
+    found = to_end(measure_threads(cache, [5] * 200, machine.use, candidates, lambda: machine.now))
+    assert len(cache) == 0
+    return found
 
 
 # Measuring
