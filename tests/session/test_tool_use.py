@@ -333,11 +333,12 @@ def test_a_call_runs_again_if_its_result_may_be_new(
 
 
 def test_a_repetition_beside_another_call_leaves_the_tools(chat: ToolChat) -> None:
-    chat.reads("one")
-    chat.calls(READS, reads("other.md"))
+    chat.reads("Milk.\nEggs.")
+    chat.calls(READS, reads("other.md"), call("read_file", PART))
     chat.returns("other")
+    chat.returns("Milk.")
 
-    assert [arguments["path"] for _, _, arguments in chat.host.calls] == ["notes.md", "other.md"]
+    assert [arguments["path"] for _, _, arguments in chat.host.calls] == ["notes.md", "other.md", "notes.md"]
     assert chat.engine.requests[-1].tools
 
 

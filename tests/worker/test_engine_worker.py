@@ -289,6 +289,12 @@ def test_the_first_answer_is_drafted_without_a_measurement_and_every_answer_is_r
     assert last.drafting is not None
 
 
+def test_the_native_time_of_both_models_is_counted() -> None:
+    _, last = answered(new_pair(), question("abc", 9, DraftParams(3, 0, 0.0)))
+    # A batch of a fake takes a microsecond, and each step has one batch of the target.
+    assert last.stats.native_ns > 1000 * last.stats.verify_steps > 0
+
+
 def test_an_estimate_that_forbids_drafts_is_made_again() -> None:
     pair = new_pair()
     pair.memory = wrong = PairStatistics.estimated(CostProfile({1: 1.0, 64: 64.0}, draft_ns=1.0))

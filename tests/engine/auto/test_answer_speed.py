@@ -90,3 +90,20 @@ def test_a_stall_is_no_time_of_a_draft(steps: list[tuple[int, bool]], counted: i
         found = speed.observe(step, 30.0, 100.0, 100.0, 100.0, drafted=is_drafted)
 
     assert (found, speed.is_stalled) == (counted, is_stalled)
+
+
+@pytest.mark.parametrize(
+    ("last_ns", "reading_ns", "ratio"),
+    [
+        pytest.param(2, 0, (8 + 16) / (8 + 8), id="usual"),
+        # 16 of 20 were lost with or without a draft.
+        pytest.param(20, 0, (8 + 16 + 16) / (8 + 6 + 20), id="stalled"),
+        pytest.param(12, 10, (8 + 16) / (8 + 6 + 12), id="reading"),
+    ],
+)
+def test_stalls_and_reading_are_part_of_the_answer(last_ns: int, reading_ns: int, ratio: float) -> None:
+    speed = after([single()] * 8 + [drafted(4, 2.0)] * 3)
+    speed.observe(result(4, last_ns * 1e6, is_drafted=True), reading_ns * 1e6, 2e6, 1e6, 1e6, drafted=True)
+
+    assert speed.speedup is not None
+    assert speed.speedup.ratio == pytest.approx(ratio)
