@@ -12,11 +12,10 @@ from app.engine.stats import GenerationStats
 from app.engine.text.tool_calls import ToolCall
 from app.engine.types import SAMPLING_BOUNDS
 from app.server.answer import Answer, CallPart, Delta, End, Format, Names, Part, PrefillProgress, sse
-from app.server.content import RequestPictures
-from app.server.conversation import read_messages, request_for
+from app.server.conversation import request_for
 from app.server.errors import RequestError
 from app.server.fields import FieldNames, Fields, read_n_choices, read_n_top
-from app.server.tools import chosen, read_tools
+from app.server.tools import read_tools
 from app.settings.layers import Resolved
 from app.worker.request import AnswerRequest
 
@@ -33,9 +32,7 @@ def read_chat(fields: Fields, settings: Resolved) -> AnswerRequest:
     for old, new in (("functions", "tools"), ("function_call", "tool_choice")):
         if old in fields:
             raise RequestError(f"{old} is not supported.", f"Send {new} instead.", param=old)
-    pictures = RequestPictures.of(settings)
-    messages = read_messages(fields.objects("messages"), pictures)
-    request = request_for(fields, settings, _FIELD_NAMES, messages, chosen(read_tools(fields), fields), pictures)
+    request = request_for(fields, settings, _FIELD_NAMES, fields.objects("messages"), read_tools(fields))
     return replace(request, n_top=read_n_top(fields))
 
 

@@ -1,7 +1,7 @@
 """Convert the messages of every API to the engine's request."""
 
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from app.engine.text.tool_calls import ToolCall
 from app.server.content import RequestPictures, part_text, parts_of, result_text
 from app.server.errors import RequestError
 from app.server.fields import FieldNames, Fields, read_answer, refuse
-from app.server.tools import Tools, arguments_of, custom_arguments
+from app.server.tools import arguments_of, chosen, custom_arguments
 from app.settings.layers import Resolved
 from app.worker.request import AnswerRequest, with_pictures
 
@@ -27,8 +27,8 @@ def new_call_id() -> str:
     return secrets.token_hex(_ID_LENGTH)[:_ID_LENGTH]
 
 
-def read_messages(
-    items: Sequence[Fields], pictures: RequestPictures, tools: Sequence[Mapping[str, Any]] = ()
+def _read_messages(
+    items: Sequence[Fields], pictures: RequestPictures, tools: Sequence[Mapping[str, Any]]
 ) -> Iterator[Message]:
     """Yield the messages in messages or items of any API.
 
@@ -136,28 +136,28 @@ def request_for(
     fields: Fields,
     settings: Resolved,
     names: FieldNames,
-    messages: Iterable[Message],
-    tools: Tools,
-    pictures: RequestPictures,
+    items: Sequence[Fields],
+    tools: Sequence[Mapping[str, Any]],
+    system: str = "",
 ) -> AnswerRequest:
     """Return the engine's request; disable reasoning under a grammar, which applies from the first token.
+
+    Args:
+        items: See `_read_messages`.
+        system: A system prompt outside the messages.
 
     Raises:
         RequestError: There are no messages.
     """
-    given = list(messages)
-    if not given:
+    offered, must_call, one_call = chosen(tools, fields)
+    pictures = RequestPictures.of(settings)
+    messages = [Message(Role.SYSTEM, system)] if system else []
+    messages += _read_messages(items, pictures, tools)
+    if not messages:
         raise RequestError("There are no messages.", param="messages")
-    request = read_answer(fields, AnswerRequest.of(settings, given), names)
+    request = read_answer(fields, AnswerRequest.of(settings, messages), names)
     arranged, prefill = _arranged(request.messages)
-    if request.guidance.has_grammar or tools.must_call:
+    if request.guidance.has_grammar or must_call:
         request = replace(request, thinking=replace(request.thinking, enabled=False))
-    asked = replace(
-        request,
-        messages=tuple(arranged),
-        prefill=prefill,
-        tools=tools.listed,
-        must_call=tools.must_call,
-        one_call=tools.one_call,
-    )
-    return with_pictures(asked, pictures.known)
+    request = replace(request, messages=tuple(arranged), prefill=prefill)
+    return with_pictures(replace(request, tools=offered, must_call=must_call, one_call=one_call), pictures.known)

@@ -1,18 +1,16 @@
 """Anthropic's messages API."""
 
 import json
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from app.conversations.message import Message, Role
 from app.engine.text.tool_calls import ToolCall
 from app.server.answer import Answer, CallPart, Delta, End, Format, Names, Part, PrefillProgress, sse
 from app.server.content import RequestPictures, part_text, parts_of
-from app.server.conversation import read_messages, request_for
+from app.server.conversation import request_for
 from app.server.errors import RequestError
 from app.server.fields import FieldNames, Fields, refuse
-from app.server.tools import Tools, chosen, read_tool
+from app.server.tools import read_tool
 from app.settings.layers import Resolved
 from app.worker.request import AnswerRequest
 
@@ -37,24 +35,22 @@ def read_count(fields: Fields, settings: Resolved) -> AnswerRequest:
     if (asked := fields.object("thinking")) is not None:
         kind = {"adaptive": "auto", "enabled": "on"}.get(asked.text("type"), "off")
         settings = settings.over({"answer.thinking": kind, "answer.reasoning_effort": "auto"})
-    pictures = RequestPictures.of(settings)
-    return request_for(fields, settings, _FIELD_NAMES, _messages(fields, pictures), _tools(fields), pictures)
-
-
-def _messages(fields: Fields, pictures: RequestPictures) -> Iterator[Message]:
     readable = RequestPictures(reader="system takes")
-    if system := "\n".join(part_text(part, readable) for part in parts_of(fields, "system")):
-        yield Message(Role.SYSTEM, system)
+    system = "\n".join(part_text(part, readable) for part in parts_of(fields, "system"))
+    return request_for(fields, settings, _FIELD_NAMES, _messages(fields), _tools(fields), system)
+
+
+def _messages(fields: Fields) -> list[Fields]:
     messages, called = fields.objects("messages"), set()
     for block in (block for message in messages for block in parts_of(message)):
         if block.text("type") == "tool_use":
             called.add(block.text("id"))
         elif block.text("type") == "tool_result" and block.text("tool_use_id") not in called:
             refuse(block.at("tool_use_id"), block.raw("tool_use_id"), "the id of a tool_use block before it")
-    yield from read_messages(messages, pictures)
+    return messages
 
 
-def _tools(fields: Fields) -> Tools:
+def _tools(fields: Fields) -> list[dict[str, Any]]:
     choice = fields.object("tool_choice")
     if choice is not None and choice.text("type") not in _TOOL_CHOICES:
         refuse(choice.at("type"), choice.raw("type"), "auto, any, tool or none")
@@ -72,7 +68,7 @@ def _tools(fields: Fields) -> Tools:
     # Tools that run on Anthropic's servers are left out, unless they are the whole request.
     if others and not tools:
         refuse(others[0].at("type"), others[0].raw("type"), "custom; this server runs no tools")
-    return chosen(tools, fields)
+    return tools
 
 
 class AnthropicFormat(Format):

@@ -4,15 +4,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from app.conversations.message import Message, Role
 from app.engine.text.tool_calls import ToolCall
 from app.server.answer import Answer, CallPart, Delta, End, Format, Names, Part, PrefillProgress, sse
 from app.server.chat import as_logprob
-from app.server.content import RequestPictures
-from app.server.conversation import read_messages, request_for
+from app.server.conversation import request_for
 from app.server.errors import RequestError
 from app.server.fields import MOST_TOP, FieldNames, Fields
-from app.server.tools import chosen, read_tools
+from app.server.tools import read_tools
 from app.settings.layers import Resolved
 from app.worker.request import AnswerRequest
 
@@ -62,12 +60,9 @@ def read_response(fields: Fields, settings: Resolved) -> AnswerRequest:
         raise RequestError("The server stores no responses.", "Send the whole conversation as input.")
     if fields.flag("background"):
         raise RequestError("The server answers no requests in the background.", param="background")
-    tools, given = read_tools(fields), fields.raw("input")
+    given = fields.raw("input")
     items = [Fields({"role": "user", "content": given})] if isinstance(given, str) else fields.objects("input")
-    messages = [Message(Role.SYSTEM, text)] if (text := fields.text("instructions")) else []
-    pictures = RequestPictures.of(settings)
-    messages += read_messages(items, pictures, tools)
-    request = request_for(fields, settings, _FIELD_NAMES, messages, chosen(tools, fields), pictures)
+    request = request_for(fields, settings, _FIELD_NAMES, items, read_tools(fields), fields.text("instructions"))
     wants_top = "top_logprobs" in fields or "message.output_text.logprobs" in fields.array("include")
     n_top = fields.whole("top_logprobs", 0, MOST_TOP) or 0
     return replace(request, n_top=n_top if wants_top else None)

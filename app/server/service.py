@@ -187,16 +187,16 @@ def answering(prefix: str, read: Reader, form: type[Format]) -> Handler:
         formats = [form(names, fields, number, one) for number, one in enumerate(asked)]
         if fields.flag("stream"):
             return await _streamed(request, service.queue, formats)
-        answers = []
+        values, ends = [], []
         # Answers are queued one at a time, so that other clients get their turns.
-        for one in asked:
-            ticket, answer = service.queue.submit(AnswerJob(one)), Answer()
+        for format_ in formats:
+            ticket, answer = service.queue.submit(AnswerJob(format_.asked)), Answer()
             with watched(request, service.queue, ticket):
-                async for part in parts_of(ticket, one):
+                async for part in parts_of(ticket, format_.asked):
                     answer.add(part)
-            answers.append(answer)
-        values = [format_.whole(answer) for format_, answer in zip(formats, answers, strict=True)]
-        return JSONResponse(formats[0].joined(values, [answer.end for answer in answers]))
+            values.append(format_.whole(answer))
+            ends.append(answer.end)
+        return JSONResponse(formats[0].joined(values, ends))
 
     return handler
 

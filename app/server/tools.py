@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from app.core.printable import storable
@@ -32,15 +31,6 @@ _STRING_TEXT = re.compile(
     r'(?:[^"\\]|\\(?:["\\/bfnrt]|u(?![dD][89abAB])[0-9a-fA-F]{4}|u[dD][89abAB][0-9a-fA-F]{2}\\u[0-9a-fA-F]{4}))+'
 )
 """Text of a JSON string up to its end, or to an incomplete escape."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tools:
-    """The tools that an answer may call, whether it must call one, and whether at most once."""
-
-    listed: tuple[Mapping[str, Any], ...] = ()
-    must_call: bool = False
-    one_call: bool = False
 
 
 def read_tools(fields: Fields) -> list[dict[str, Any]]:
@@ -106,8 +96,11 @@ def _read_custom_tool(fields: Fields) -> dict[str, Any]:
     return {**tool, "custom": {syntax: definition} if definition else {}}
 
 
-def chosen(tools: Sequence[Mapping[str, Any]], fields: Fields) -> Tools:
-    """Return the tools that `tool_choice` allows, in OpenAI's or Anthropic's format."""
+def chosen(tools: Sequence[Mapping[str, Any]], fields: Fields) -> tuple[tuple[Mapping[str, Any], ...], bool, bool]:
+    """Read `tool_choice` in OpenAI's or Anthropic's format.
+
+    Returns the tools that an answer may call, whether it must call one, and whether at most once.
+    """
     choice, names = fields.raw("tool_choice"), [""]
     # Anthropic's clients send this word in an object.
     must_call_word = "any" if isinstance(choice, dict) and choice.get("type") == "any" else "required"
@@ -137,7 +130,7 @@ def chosen(tools: Sequence[Mapping[str, Any]], fields: Fields) -> Tools:
         tools = [] if choice == "none" else [known[name] for name in dict.fromkeys(names)]
     if choice == "required" and not tools:
         raise RequestError(f"tool_choice is {must_call_word}, but there are no tools.", param="tool_choice")
-    return Tools(tuple(tools), choice == "required", one_call)
+    return tuple(tools), choice == "required", one_call
 
 
 def _named(tool: Fields) -> str:
