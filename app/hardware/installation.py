@@ -69,7 +69,7 @@ class Installation:
         """Return the command that compiles a package; a cached build may have used other CMAKE_ARGS."""
         match self.tool:
             case "uv tool":
-                command = self._uv_tool("--reinstall-package", package, "--no-binary-package", package)
+                command = self._uv_tool("--no-cache", "--reinstall-package", package, "--no-binary-package", package)
             case "pipx":
                 command = self._pipx(f"--no-cache-dir --no-binary {package}")
             case _:
