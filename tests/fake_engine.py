@@ -38,6 +38,8 @@ STATS = GenerationStats(
 )
 """106.7 tok/s, acceptance 78%, 5.9 tokens per step, 2.1k of context."""
 GAINING = replace(STATS, speedup=Speedup(3.1, measured=True, verdict="winning"))
+FIRST_JOB = 1001
+"""The number of the first job; answers have smaller numbers."""
 MEASURING = 5000
 """The number of the job that measures the pair; no other job has it."""
 
@@ -45,7 +47,10 @@ MEASURING = 5000
 class FakeEngine:
     """Satisfies `app.session.answering.Engine`: it records the commands, and the test emits the events."""
 
-    def __init__(self, emit: Callable[[Event], None] = lambda event: None, *, closes: bool = True) -> None:
+    closes = True
+    """Whether the worker's thread ends in time."""
+
+    def __init__(self, emit: Callable[[Event], None] = lambda event: None) -> None:
         self.emit = emit
         self.loads = 0
         self.requests: list[AnswerRequest] = []
@@ -54,7 +59,6 @@ class FakeEngine:
         self.cancelled = 0
         self.inspected = False
         self.drafts = True
-        self._closes = closes
         self._text = self._thoughts = ""
 
     def load(self, loader: Loader) -> None:
@@ -83,12 +87,12 @@ class FakeEngine:
         self.drafts = on
 
     def close(self, timeout: float | None = None) -> bool:
-        return self._closes
+        return self.closes
 
     @property
     def job_number(self) -> int:
         """The number of the last job; no answer has it."""
-        return 1000 + len(self.jobs)
+        return FIRST_JOB - 1 + len(self.jobs)
 
     # Events
 

@@ -64,10 +64,13 @@ class Session(ChatEvents):
         else:
             self._ask(text, prompt)
 
-    def regenerate(self, prompt: int | None = None) -> None:
-        """Answer a prompt again, by default the last prompt."""
+    def regenerate(self, message: int | None = None) -> None:
+        """Answer a prompt, or the prompt of an answer, again; by default the last prompt."""
         self.refuse_if_blocked()
-        self.conversation.regenerate(self.conversation.turn.prompt if prompt is None else self.node(prompt))
+        node = self.conversation.turn.prompt if message is None else self.node(message)
+        if node is not None and node.role is Role.ASSISTANT and node.parent is not None:
+            node = self.node(node.parent)
+        self.conversation.regenerate(node)
         self._start(self.conversation)
 
     def resume(self, answer: int) -> None:

@@ -7,7 +7,7 @@ Imports run downward only (`tool.importlinter` in pyproject.toml enforces it):
     compare        an answer with and without drafts, side by side
     chat           the chat screen, one concern per module
     composer       the message input: completion, pastes, included files
-    commands       slash commands, read and completed
+    commands       slash commands, found, read and completed
     conversations  the list of conversations
     transcript     the open conversation on the screen
     models         pairs, their setup, and options for a pair that does not fit
@@ -20,9 +20,9 @@ Imports run downward only (`tool.importlinter` in pyproject.toml enforces it):
     base_screen    base classes of all screens
     widgets        widgets that several screens use
     reading        rows of text that grows at its end
-    actions        everything the chat can do: keys, slash commands, palette
-    text           display text for model output, numbers and model files
     key_names      display names of keys
+    actions        everything that the program can do: keys, slash commands, palette
+    text           display text for model output, numbers and model files
 """
 
 import os

@@ -1,23 +1,19 @@
-"""Everything that the chat can do, one row per action.
+"""Everything that the program can do, one row per action.
 
-Key bindings, the last line, slash commands, the palette and the list of keys come from these tables, in the order of
-the last line.
+Key bindings, slash commands, the palette and the list of keys come from these tables, in the order of the last line.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import partial
-from typing import Protocol, TypeVar
 
-from textual.binding import BindingType
+from textual.binding import Binding, BindingType
 
-from app.ui import key_names
-from app.ui.key_names import CHOOSE, bind
-
+CHOOSE = "f9,ctrl+up,alt+up" if sys.platform == "darwin" else "ctrl+up,alt+up"
+"""Keys that choose a message; macOS uses ctrl+up itself, and its terminal does not send alt+up."""
 PATH, NEW_PATH, NONE = "FILE", "NEW-FILE", "-"
 """Argument names for a path and for a new path, and the argument that removes a value."""
 
@@ -56,11 +52,6 @@ class Action:
     def usage(self) -> str:
         """The slash command as it is typed."""
         return f"/{self.name} {self.argument or ''}".rstrip()
-
-    @property
-    def key(self) -> str:
-        """The displayed name of the currently bound key."""
-        return self.key_display or (key_names.key(self.id, self.keys) if self.keys is not None else "")
 
     @property
     def needs_argument(self) -> bool:
@@ -104,12 +95,12 @@ MESSAGE = (
 """Actions on the chosen message."""
 
 CONVERSATIONS = (
-    _visible_key("found.pin", "ctrl+t", "pin", "pin", "Pin or unpin a conversation", "favorite", priority=True),
-    _visible_key("found.rename", "ctrl+r", "rename", "rename", "Rename a conversation", "title name", priority=True),
-    _visible_key("found.delete", "ctrl+x", "delete", "delete", "Delete a conversation", "remove trash", priority=True),
     # The prompt uses the same key to undo.
     _visible_key("found.undelete", "ctrl+underscore", "undelete", "undo", "Restore the deleted conversation", "restore",
                  priority=True),
+    _visible_key("found.delete", "ctrl+x", "delete", "delete", "Delete a conversation", "remove trash", priority=True),
+    _visible_key("found.pin", "ctrl+t", "pin", "pin", "Pin or unpin a conversation", "favorite", priority=True),
+    _visible_key("found.rename", "ctrl+r", "rename", "rename", "Rename a conversation", "title name", priority=True),
 )
 """Actions on the chosen conversation of the list."""
 
@@ -215,21 +206,88 @@ PROGRAM = (
     * (sys.platform != "win32"),
 )
 """Actions on every screen."""
+
+SCREENS = (
+    # Actions while a title is edited
+    _visible_key("title.take", "enter", "submit", "rename", "Save the title"),
+    _visible_key("title.leave", "escape", "leave", "cancel", "Keep the old title"),
+    # Actions on the list of conversations
+    _visible_key("found.open", "enter", "forward('enter')", "open", "Go on with this conversation"),
+    _visible_key("found.leave", "escape", "leave", "back", "Back to the chat"),
+    # Actions on the list of pairs
+    _visible_key("pairs.choose", "enter", "forward('enter')", "choose", "Set the pair up, or chat with it"),
+    _visible_key("pairs.leave", "escape", "leave", "back", "Clear the filter, or go back"),
+    _visible_key("pairs.add", "ctrl+a", "add", "add", "Add models from a repository or file", priority=True),
+    _visible_key("pairs.default", "ctrl+d", "make_default", "default", "Make it the default", priority=True),
+    _visible_key("pairs.cancel", "ctrl+x", "cancel", "stop", "Stop the download or the answer", priority=True),
+    # Actions of the screen that adds a pair
+    _visible_key("line.submit", "enter", "submit", "go on", "Check the models; press again to download them"),
+    _visible_key("add.next", "tab", "next", "next", "Complete the path, or next field"),
+    _visible_key("add.leave", "escape", "leave", "back", "Back to the pairs"),
+    # Actions on the list of settings, and on an edited value
+    _visible_key("settings.change", "enter", "forward('enter')", "change", "Change the setting"),
+    _key("settings.less", "left", "forward('left')", "less", "Decrease, or previous choice"),
+    _key("settings.more", "right", "forward('right')", "more", "Increase, or next choice"),
+    _visible_key("value.keep", "enter", "screen.save_value", "save", "Save this value"),
+    _visible_key("text.break_line", "ctrl+j,shift+enter,alt+enter", "break_line", "new line", "Start a new line"),
+    _visible_key("settings.leave", "escape", "leave", "back", "Back to the chat"),
+    _visible_key("settings.load", "ctrl+r", "dismiss(True)", "reload", "Reload the models", priority=True),
+    _visible_key("settings.scope", "tab", "scope", "scope", "All conversations, or this one", priority=True),
+    _visible_key("settings.reset", "ctrl+x", "reset", "reset", "Reset the setting", priority=True),
+    _visible_key("settings.save", "ctrl+s", "save", "save preset", "Save all as a preset", priority=True),
+    # Actions on the list of tool servers
+    _visible_key("tools.toggle", "enter", "forward('enter')", "on/off", "Switch it in this conversation"),
+    _visible_key("tools.everywhere", "ctrl+a", "everywhere", "for all", "Switch it in all conversations",
+                 priority=True),
+    _visible_key("tools.ask_again", "ctrl+x", "ask_again", "reset", "Ask again before any tool of it runs",
+                 priority=True),
+    _visible_key("tools.start", "ctrl+r", "start", "start", "Start all, and list their tools", priority=True),
+    _visible_key("tools.leave", "escape", "leave", "back", "Back to the chat"),
+    # Actions of a comparison
+    _visible_key("compare.stop", "escape", "stop", "stop", "Stop the comparison"),
+    _visible_key("compare.leave", "escape", "leave", "back", "Back to the chat"),
+    _visible_key("compare.switch", "tab", "switch", "switch", "Show the text of the next side"),
+    _visible_key("compare.once", "r", "more(1)", "again", "Run both sides once more"),
+    _visible_key("compare.more", "3", "more(3)", "three more", "Run both sides three more times"),
+    _visible_key("compare.copy", "c", "copy", "copy", "Copy as Markdown"),
+    _key("compare.up", "up,k", "scroll(-1)", "up"),
+    _key("compare.down", "down,j", "scroll(1)", "down"),
+    _key("compare.page_up", "pageup", "scroll(-5)", "page up"),
+    _key("compare.page_down", "pagedown", "scroll(5)", "page down"),
+    # Actions of the palette and of the list of keys
+    _visible_key("palette.run", "enter", "forward('enter')", "run", "Run the chosen line"),
+    _visible_key("palette.leave", "escape", "forward('escape')", "close", "Close the list"),
+    _visible_key("keys.leave", "escape,f1", "dismiss", "back", "Back", key_display="esc"),
+)
+"""Actions of other screens than the chat."""
 # fmt: on
 
 ACTIONS = (*MATCHES, *MESSAGE, *CONVERSATIONS, *CHAT, *PROMPT, *PROGRAM)
-BY_ID = {action.id: action for action in ACTIONS}
+"""Actions that the chat offers."""
+BY_ID = {action.id: action for action in (*SCREENS, *ACTIONS)}
+"""All actions, in the order of the last line of each screen."""
+LED_TO = (
+    (MATCHES, BY_ID["chat.find"], "Words in this conversation: {key} finds them"),
+    (MESSAGE, BY_ID["chat.choose"], "Chosen message: {key} chooses one"),
+    (CONVERSATIONS, BY_ID["chat.open"], "List of conversations: {key} opens it"),
+)
+"""Actions on something that must be chosen first, the action that leads to it, and their title in the list of keys."""
+
+
+def bindings_of(*identities: str) -> list[BindingType]:
+    """Return the key bindings of the actions with these ids, or beginnings of ids."""
+    return bindings(action for action in BY_ID.values() if action.id.startswith(identities))
 
 
 def bindings(actions: Iterable[Action], runner: str | None = None) -> list[BindingType]:
     """Return the key bindings of actions; a runner is an action that receives their names and arguments."""
     return [
-        bind(
+        Binding(
             action.keys,
             _run_by(runner, action.run),
             action.name,
-            action.id,
-            action.help,
+            id=action.id,
+            tooltip=action.help,
             show=action.show,
             priority=action.priority,
             key_display=action.key_display,
@@ -242,63 +300,3 @@ def bindings(actions: Iterable[Action], runner: str | None = None) -> list[Bindi
 def _run_by(runner: str | None, run: str) -> str:
     name, bracket, arguments = run.partition("(")
     return run if runner is None else f"{runner}('{name}', {arguments}" if bracket else f"{runner}('{name}')"
-
-
-# Search
-
-
-class Findable(Protocol):
-    """Anything with a name, a description and search words."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def help(self) -> str: ...
-    @property
-    def words(self) -> str: ...
-
-
-FoundT = TypeVar("FoundT", bound=Findable)
-_SHORTEST_WORD = 3
-"""Letters of the shortest word that finds anything alone; "how do I" finds nothing."""
-_MIN_LENGTH, _SIMILARITY = 4, 0.7
-"""Shortest corrected word in letters, and its minimum similarity to a known word."""
-
-
-def find(query: str, known: Sequence[FoundT]) -> list[FoundT]:
-    """Return the items with every word of a query in their name, search words or description, best first.
-
-    If there are none, correct mistyped words, and return the items with the most words of the query.
-    """
-    typed = query.casefold().split()
-    found = _matching(typed, known)
-    if found or not typed:
-        return found
-    vocabulary = {word for each in known for text in (each.name, each.words) for word in text.casefold().split()}
-    corrected = [
-        next(iter(get_close_matches(word, vocabulary, 1, _SIMILARITY) if len(word) >= _MIN_LENGTH else ()), word)
-        for word in typed
-    ]
-    named = [word for word in corrected if len(word) >= _SHORTEST_WORD]
-    return next((found for n in range(len(named), 0, -1) if (found := _matching(named, known, n))), [])
-
-
-def _matching(typed: Sequence[str], known: Sequence[FoundT], n_matching: int | None = None) -> list[FoundT]:
-    ranked = [([rank for word in typed if (rank := _rank(word, each)) != _NO_MATCH], each) for each in known]
-    found = [(sum(ranks), each) for ranks, each in ranked if len(ranks) == (n_matching or len(typed))]
-    return [each for _, each in sorted(found, key=lambda pair: pair[0])]
-
-
-_NO_MATCH = 5
-
-
-def _rank(typed: str, each: Findable) -> int:
-    name, words, does = each.name.casefold(), each.words.casefold(), each.help.casefold()
-    matches = (
-        name.startswith(typed),
-        any(word.startswith(typed) for word in name.split()),
-        any(word.startswith(typed) for word in words.split()),
-        any(word.startswith(typed) for word in does.split()),
-        typed in f"{name} {words} {does}",
-    )
-    return matches.index(True) if True in matches else _NO_MATCH

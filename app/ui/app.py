@@ -30,7 +30,7 @@ from app.ui.base_screen import BaseScreen, SubScreen
 from app.ui.chat.renderer import collect_young_objects_only
 from app.ui.chat.screen import ChatScreen
 from app.ui.event_queue import EventQueue
-from app.ui.key_names import key, name_by, shown
+from app.ui.key_names import key, name_by, shown, valid_keys
 from app.ui.models.opener import Opener
 from app.ui.models.service import PairService
 from app.ui.terminal.copying import copy_text
@@ -67,7 +67,6 @@ class TandemApp(App[None], inherit_bindings=False):
 
     TITLE = "Tandem"
     CSS_PATH = "screens/chat.tcss"
-    BINDING_GROUP_TITLE = "Program"
     BINDINGS: ClassVar[list[BindingType]] = actions.bindings(actions.PROGRAM)
 
     def __init__(
@@ -169,7 +168,7 @@ class TandemApp(App[None], inherit_bindings=False):
             self._chat.call_later(self._chat.controller.open_conversation, last)
             written_by = self._opener.written_by(library.last_models)
         elif title := library.do(lambda store: store.unsent_title()):
-            library.say(f'"{fit(title, _TITLE_COLUMNS)}" has unsent text; {key("chat.open", "ctrl+o")} opens it.')
+            library.say(f'"{fit(title, _TITLE_COLUMNS)}" has unsent text; {key("chat.open")} opens it.')
         self._chat.call_later(self.call_later, self._take_input)
         self._chat.call_later(self._chat.view.fill)
         if written_by is not None:
@@ -179,9 +178,6 @@ class TandemApp(App[None], inherit_bindings=False):
         if not self.is_headless:
             collect_young_objects_only()
         if requested := self._opener.live.content.keys:
-            # This imports every screen.
-            from app.ui.screens.key_list import valid_keys
-
             keys, errors = valid_keys(requested)
             self.set_keymap(keys)
             self._notices += errors
@@ -216,7 +212,7 @@ class TandemApp(App[None], inherit_bindings=False):
         from app.ui.screens.palette import Palette, entries, settings
 
         if isinstance(self.screen, BaseScreen) and not self._has_screen(Palette):
-            nothing = f"No action matches. Try fewer letters; {key('app.keys', 'f1')} lists every key and command."
+            nothing = f"No action matches. Try fewer letters; {key('app.keys')} lists every key and command."
             found_only = list(settings(self.screen))
             palette = Palette(list(entries(self.screen)), "what do you want to do?", nothing, found_only=found_only)
             self.push_screen(palette, self._run_entry)
@@ -250,7 +246,7 @@ class TandemApp(App[None], inherit_bindings=False):
         """Start or stop the server."""
         pair = self.session.pair
         if self._serve is None or pair is None:
-            self._chat.view.hint.say(f"No pair is loaded; {key('chat.pairs', 'f6')} chooses one.")
+            self._chat.view.hint.say(f"No pair is loaded; {key('chat.pairs')} chooses one.")
             return
         try:
             sentence, self._chat.view.header.serves = self._serve(pair, self.session.settings)
@@ -265,7 +261,7 @@ class TandemApp(App[None], inherit_bindings=False):
     def action_help_quit(self) -> None:
         """Handle Ctrl+C without a selection: stop the answer, or quit if pressed twice."""
         now, before = time.monotonic(), self._interrupted_at
-        again, screen = f"{key('app.interrupt', 'ctrl+c')} again quits", self.screen
+        again, screen = f"{key('app.interrupt')} again quits", self.screen
         hints = screen.query(Hint)
         is_shown = not hints or any(hint.confirms for hint in hints)
         if before is not None and now - before < SHOWN_S and is_shown:
@@ -309,7 +305,7 @@ class TandemApp(App[None], inherit_bindings=False):
 
     def _leave(self, code: int = 0) -> None:
         self._events.close()
-        self.session.close(self._chat.controller.input_mode.pending_text if self._chat.is_mounted else None)
+        self.session.close(self._chat.controller.line.pending_text if self._chat.is_mounted else None)
         self._pairs.close(0.0)
         self.exit(return_code=code)
 

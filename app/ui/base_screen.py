@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -78,9 +78,6 @@ class SubScreen(BaseScreen[_T]):
     """
 
     HEADING = ""
-    SHOWN_FIRST: ClassVar[tuple[str, ...]] = ()
-    """Ids of the bindings for the key bar, most important first."""
-
     hint = query_one(Hint)
 
     def compose(self) -> ComposeResult:
@@ -99,7 +96,7 @@ class SubScreen(BaseScreen[_T]):
 
     @property
     def active_bindings(self) -> dict[str, ActiveBinding]:
-        return in_order(super().active_bindings, self.SHOWN_FIRST, self.idle_keys)
+        return in_order(super().active_bindings, self.idle_keys)
 
     @property
     def idle_keys(self) -> Collection[str]:

@@ -1,13 +1,16 @@
-"""Slash commands: find a command by typed text, tell commands from text, and read arguments."""
+"""Slash commands: find a command by typed words, tell commands from text, and read arguments."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Protocol, TypeVar
 
 from app.conversations.attached import compose, replace_references, split
 from app.core.errors import UsageError
-from app.ui.actions import ACTIONS, Action, find
+from app.ui.actions import ACTIONS, Action
+from app.ui.key_names import key
 
 # A path such as /usr/bin has a second slash, and is no command.
 # Possessive quantifiers: a paste may have a thousand spaces.
@@ -24,6 +27,63 @@ _VIM_COMMANDS = {
 """Vim's commands, and our commands for the same purpose; other words after a colon are text."""
 _UNFINISHED_COMMAND = re.compile(r"/[A-Za-z\w-]*")
 _AS_TEXT = "To send it as text, put a space before it."
+
+
+class Findable(Protocol):
+    """Anything with a name, a description and search words."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def help(self) -> str: ...
+    @property
+    def words(self) -> str: ...
+
+
+FoundT = TypeVar("FoundT", bound=Findable)
+_SHORTEST_WORD = 3
+"""Letters of the shortest word that finds anything alone; "how do I" finds nothing."""
+_MIN_LENGTH, _SIMILARITY = 4, 0.7
+"""Shortest corrected word in letters, and its minimum similarity to a known word."""
+
+
+def find(query: str, known: Sequence[FoundT]) -> list[FoundT]:
+    """Return the items with every word of a query in their name, search words or description, best first.
+
+    If there are none, correct mistyped words, and return the items with the most words of the query.
+    """
+    typed = query.casefold().split()
+    found = _matching(typed, known)
+    if found or not typed:
+        return found
+    vocabulary = {word for each in known for text in (each.name, each.words) for word in text.casefold().split()}
+    corrected = [
+        next(iter(get_close_matches(word, vocabulary, 1, _SIMILARITY) if len(word) >= _MIN_LENGTH else ()), word)
+        for word in typed
+    ]
+    named = [word for word in corrected if len(word) >= _SHORTEST_WORD]
+    return next((found for n in range(len(named), 0, -1) if (found := _matching(named, known, n))), [])
+
+
+def _matching(typed: Sequence[str], known: Sequence[FoundT], n_matching: int | None = None) -> list[FoundT]:
+    ranked = [([rank for word in typed if (rank := _rank(word, each)) != _NO_MATCH], each) for each in known]
+    found = [(sum(ranks), each) for ranks, each in ranked if len(ranks) == (n_matching or len(typed))]
+    return [each for _, each in sorted(found, key=lambda pair: pair[0])]
+
+
+_NO_MATCH = 5
+
+
+def _rank(typed: str, each: Findable) -> int:
+    name, words, does = each.name.casefold(), each.words.casefold(), each.help.casefold()
+    matches = (
+        name.startswith(typed),
+        any(word.startswith(typed) for word in name.split()),
+        any(word.startswith(typed) for word in words.split()),
+        any(word.startswith(typed) for word in does.split()),
+        typed in f"{name} {words} {does}",
+    )
+    return matches.index(True) if True in matches else _NO_MATCH
 
 
 class Commands:
@@ -61,7 +121,7 @@ class Commands:
             ours = self._of_vim[name]
             if ours.name == "quit" and not argument:
                 return ours, ""
-            how = f" ({ours.key})" if ours.key else ""
+            how = f" ({key(ours.id)})" if key(ours.id) else ""
             raise UsageError(f"There is no command :{name}; did you mean /{ours.name}{how}?", _AS_TEXT)
         command = self.known.get(name.lower())
         if command is None:

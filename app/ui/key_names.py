@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import sys
+import re
 from collections.abc import Callable, Mapping
 
-from textual.binding import Binding
 from textual.keys import REPLACED_KEYS, key_to_character
 
 from app.core.fixes import worded
-from app.settings.table import BY_NAME
+from app.core.printable import printable
+from app.settings.table import BY_NAME, nearest
+from app.ui.actions import BY_ID
 
-CHOOSE = "f9,ctrl+up,alt+up" if sys.platform == "darwin" else "ctrl+up,alt+up"
-"""Keys that choose a message; macOS uses ctrl+up itself, and its terminal does not send alt+up."""
 _WORDING_BY_ACTION = {
     "doctor": "tandem doctor",
     "draft": "--draft",
@@ -22,6 +21,7 @@ _WORDING_BY_ACTION = {
     "tune": "tandem tune",
 }
 """Actions that are no keys of the chat."""
+_KEY_NAME = re.compile(r"((ctrl|shift|alt|super)\+)*([a-z0-9]|f[1-9][0-9]?|[a-z][a-z_]+)")
 _own: Callable[[], Mapping[str, str]] = dict
 
 
@@ -31,9 +31,12 @@ def name_by(own: Callable[[], Mapping[str, str]]) -> None:
     _own = own
 
 
-def key(identity: str, shipped: str) -> str:
-    """Return the displayed first key of the binding with this id; `shipped` is the default."""
-    return shown(_own().get(identity, shipped).partition(",")[0])
+def key(identity: str) -> str:
+    """Return the displayed first key of the action with this id, or "" if it has none."""
+    action, own = BY_ID[identity], _own().get(identity)
+    if own is None and action.key_display is not None:
+        return action.key_display
+    return shown((own or action.keys or "").partition(",")[0])
 
 
 def code_key(number: int) -> str:
@@ -54,6 +57,23 @@ def shown(name: str) -> str:
     return "+".join([*modifiers, character])
 
 
+def valid_keys(requested: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """Return the valid keys by binding id, and an error for each invalid key."""
+    known = {action.id for action in BY_ID.values() if action.keys is not None}
+    valid: dict[str, str] = {}
+    errors: list[str] = []
+    for identity, text in requested.items():
+        keys = [each.strip().lower() for each in text.split(",")]
+        name = printable(identity)
+        if identity not in known:
+            errors.append(f'keys: there is no "{name}".{nearest(identity, known)}')
+        elif not all(_KEY_NAME.fullmatch(each) for each in keys):
+            errors.append(f'keys.{name} is "{printable(text)}"; it must be a key such as ctrl+k or f8.')
+        else:
+            valid[identity] = ",".join(keys)
+    return valid, errors
+
+
 def for_chat(text: str) -> str:
     """Replace the fixes in a text by keys of the chat; see `app.core.fixes`."""
     return worded(text, _words)
@@ -66,34 +86,17 @@ def for_pairs(text: str) -> str:
 
 def _pair_key(name: str) -> str | None:
     if name.startswith("pairs."):
-        return key("pairs.add", "ctrl+a")
-    return key("pairs.choose", "enter") if name.startswith("setup") else None
+        return key("pairs.add")
+    return key("pairs.choose") if name.startswith("setup") else None
 
 
 def _words(name: str, arguments: list[str]) -> str | None:
     if name in BY_NAME:
-        return ", ".join([key("chat.settings", "f4"), " ".join([BY_NAME[name].key, *arguments])])
+        return ", ".join([key("chat.settings"), " ".join([BY_NAME[name].key, *arguments])])
     if name.startswith(("setup", "pairs")):
-        return key("chat.pairs", "f6")
+        return key("chat.pairs")
     if name == "install":
         from app.hardware.installation import install_command
 
         return install_command(*arguments)
     return _WORDING_BY_ACTION.get(name)
-
-
-def bind(
-    keys: str,
-    action: str,
-    name: str,
-    identity: str,
-    tooltip: str = "",
-    *,
-    show: bool = True,
-    priority: bool = False,
-    key_display: str | None = None,
-) -> Binding:
-    """Return a binding that has an id for the user's own keys, and a tooltip for the list of keys."""
-    return Binding(
-        keys, action, name, id=identity, tooltip=tooltip, show=show, priority=priority, key_display=key_display
-    )

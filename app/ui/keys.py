@@ -13,6 +13,9 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widget import Widget
 
+from app.session.state import Blocked, BlockedError
+from app.ui.actions import BY_ID
+
 _GAP_CELLS = 2
 
 
@@ -127,17 +130,28 @@ def active_key(screen: Screen[Any], identity: str) -> str | None:
     return next((screen.app.get_key_display(one.binding) for one in active), None)
 
 
+_WAYS_OUT = {
+    Blocked.UNLOADED: ("chat.pairs", "chooses one"),
+    Blocked.WAITING: ("chat.take_back", "takes it back"),
+    Blocked.ANSWERING: ("chat.stop", "stops it"),
+}
+"""The binding that ends what blocks a command, and what its key does."""
+
+
+def way_out(screen: Screen[Any], error: BlockedError) -> str:
+    """Return why a command is blocked, and the key that ends this, if it works now."""
+    identity, does = _WAYS_OUT.get(error.why, ("", ""))
+    shown = active_key(screen, identity)
+    return f"{error.why.value}; {shown} {does}." if shown else error.message
+
+
 def in_order(
-    bindings: dict[str, ActiveBinding], first: Sequence[str], idle: Collection[str] = ()
+    bindings: dict[str, ActiveBinding], idle: Collection[str] = (), *, first: Sequence[str] = ()
 ) -> dict[str, ActiveBinding]:
-    """Sort bindings by the place of their ids in `first`; the others come last.
+    """Sort bindings by the place of their ids in `first`, then in the table of actions; the others come last.
 
     Those in `idle` have nothing to do. The last line leaves them out; pressing one may say why.
     """
-
-    def rank(item: tuple[str, ActiveBinding]) -> int:
-        identity = item[1].binding.id
-        return first.index(identity) if identity in first else len(first)
-
+    places = {identity: place for place, identity in enumerate(dict.fromkeys((*first, *BY_ID)))}
     shown = {key: one._replace(enabled=one.enabled and one.binding.id not in idle) for key, one in bindings.items()}
-    return dict(sorted(shown.items(), key=rank))
+    return dict(sorted(shown.items(), key=lambda item: places.get(item[1].binding.id or "", len(places))))

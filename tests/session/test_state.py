@@ -63,8 +63,8 @@ def load(title: str, *, waits: bool = False, stops: bool = False) -> Act:
     return act
 
 
-def regenerate(prompt: str) -> Act:
-    return do(lambda chat: chat.session.regenerate(chat.node(prompt)))
+def regenerate(message: str) -> Act:
+    return do(lambda chat: chat.session.regenerate(chat.node(message)))
 
 
 def resume(answer: str) -> Act:
@@ -136,10 +136,12 @@ LOADING = (
     Row(send("a"), Change.WAITING, "a|", Phase.LOADING, blocked=Blocked.WAITING),
     Row(LOADED, Change.LOADED | Change.ASKED, "a|", A),
     Row(ends("b"), N, "a|b", ended="counts"),
-    # A second load overtakes the first.
+    # Later loads overtake earlier loads, whether these succeed or fail.
     Row(load("B"), Change.LOADING, "a|b", Phase.LOADING),
     Row(load("C", stops=True), Change.LOADING, "a|b", Phase.LOADING),
+    Row(load("D", stops=True), Change.LOADING, "a|b", Phase.LOADING),
     Row(LOADED, N, "a|b", Phase.LOADING),
+    Row(FAILED_TO_LOAD, N, "a|b", Phase.LOADING),
     Row(LOADED, Change.LOADED, "a|b"),
     # A load stops the running answer, or waits for its end.
     Row(send("c"), Change.ASKED, "a|b|c|", A),
@@ -207,7 +209,7 @@ FAILURES = (
     # If another answer fails, the earlier answer stays active.
     Row(regenerate("b"), Change.ASKED, "a|half|b|", A),
     Row(fails(), N, "a|half|b|c|e|f", ended="reverted"),
-    Row(regenerate("b"), Change.ASKED, "a|half|b|", A),
+    Row(regenerate("c"), Change.ASKED, "a|half|b|", A),
     Row(text("g"), P, "a|half|b|g", A),
     Row(fails(), N, "a|half|b|c|e|f", ended="reverted"),
     Row(regenerate("e"), Change.ASKED, "a|half|b|c|e|", A),

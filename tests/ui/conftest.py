@@ -66,7 +66,7 @@ def quick_pace(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def uncounted_prompts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Count no typed prompt, however slowly a test types; a test of the count sets its own time."""
-    monkeypatch.setattr("app.ui.chat.message_reader.COUNT_AFTER_S", 3600.0)
+    monkeypatch.setattr("app.ui.chat.input_line.COUNT_AFTER_S", 3600.0)
 
 
 @pytest.fixture(autouse=True)

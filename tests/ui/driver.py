@@ -9,6 +9,7 @@ from itertools import cycle
 from pathlib import Path
 
 from textual import events
+from textual.app import App
 from textual.pilot import Pilot
 
 from app.conversations.message import Role
@@ -66,7 +67,7 @@ class Driver:
 
     async def had_turn(self) -> None:
         """Wait until the app, its screen and the focused widget have handled all queued messages."""
-        app = self.pilot.app
+        app = self.app
         for _ in range(2):
             for node in (app, app.focused or app.screen, app.screen):
                 handled = asyncio.Event()
@@ -82,7 +83,7 @@ class Driver:
         end = time.monotonic() + _PATIENCE_S
         while time.monotonic() < end:
             await self.pilot.pause(_FRAME_S)
-            screen = self.pilot.app.screen
+            screen = self.app.screen
             now = screen, screen._compositor.render_strips(screen.size)
             equal = equal + 1 if now == shown else 0
             if equal == _EQUAL_FRAMES:
@@ -93,8 +94,8 @@ class Driver:
     @property
     def rows(self) -> list[str]:
         """The text of the terminal, row by row."""
-        width, height = self.pilot.app.size
-        screen = self.pilot.app.screen
+        width, height = self.app.size
+        screen = self.app.screen
         strips = screen._compositor.render_strips(screen.size)
         assert len(strips) == height
         return [strip.text[:width].rstrip() for strip in strips]
@@ -108,6 +109,17 @@ class Driver:
         screen = self.pilot.app.screen
         strips = screen._compositor.render_strips(screen.size)
         return [part.text for strip in strips for part in strip if getattr(part.style, attribute, False)]
+
+    @property
+    def app(self) -> App[None]:
+        return self.pilot.app
+
+    def hit(self, text: str = "", *keys: str) -> None:
+        """Send the keys of a text and other keys at the same moment, as from a quick typist, without waiting."""
+        for character in text:
+            self.app.post_message(events.Key("space" if character == " " else character, character))
+        for key in keys:
+            self.app.post_message(events.Key(key, None))
 
     async def press(self, *keys: str, shows: str | None = None) -> None:
         """Press keys, and wait for a text if one is given."""
@@ -129,8 +141,7 @@ class Chat(Driver):
     async def type(self, text: str) -> None:
         """Type quickly, like a paste into the terminal."""
         before = self.prompt
-        for character in text:
-            self.pilot.app.post_message(events.Key("space" if character == " " else character, character))
+        self.hit(text)
         await self.until(lambda: self.prompt == before + text)
 
     async def send(self, text: str) -> None:
@@ -173,14 +184,14 @@ class Chat(Driver):
 
     async def look_away(self) -> None:
         """Bring another window in front of the terminal."""
-        self.pilot.app.post_message(events.AppBlur())
-        await self.until(lambda: not self.pilot.app.app_focus)
+        self.app.post_message(events.AppBlur())
+        await self.until(lambda: not self.app.app_focus)
         await self.pilot.pause()
 
     async def come_back(self) -> None:
         """Bring the terminal to the front again."""
-        self.pilot.app.post_message(events.AppFocus())
-        await self.until(lambda: self.pilot.app.app_focus)
+        self.app.post_message(events.AppFocus())
+        await self.until(lambda: self.app.app_focus)
         await self.pilot.pause()
 
     async def load(self) -> None:
@@ -195,15 +206,19 @@ class Chat(Driver):
         await self.press("ctrl+o")
         if self.screen.view.sidebar.has_focus_within:
             await self.pilot.press("ctrl+o")
-        await self.until(lambda: isinstance(self.pilot.app.screen, ConversationsScreen))
+        await self.until(lambda: isinstance(self.app.screen, ConversationsScreen))
         await self.pilot.pause()
-        screen = self.pilot.app.screen
+        screen = self.app.screen
         assert isinstance(screen, ConversationsScreen)
         return screen
 
+    @property
+    def is_in_front(self) -> bool:
+        return self.app.screen is self.screen
+
     async def in_front(self) -> None:
         """Wait until the chat is the screen in front."""
-        await self.until(lambda: isinstance(self.pilot.app.screen, ChatScreen))
+        await self.until(lambda: self.is_in_front)
 
     async def picker(self) -> ConversationPicker:
         """Return the list of conversations beside the chat, when it exists."""
@@ -247,9 +262,6 @@ class Chat(Driver):
         chosen = self.screen.view.messages.chosen
         return chosen.text if chosen is not None else ""
 
-    def has_chosen(self, text: str) -> bool:
-        return self.chosen == text
-
 
 @asynccontextmanager
 async def open_chat(
@@ -257,14 +269,13 @@ async def open_chat(
     *,
     loaded: bool = True,
     size: tuple[int, int] = (80, 24),
-    closes: bool = True,
     store: StoreOpener | None = None,
     live: LiveSettings | None = None,
     continues: bool = False,
     tools: ToolUse | None = None,
 ) -> AsyncIterator[Chat]:
     """Run the chat over a fake engine."""
-    app, engine = fake_app(flags, closes=closes, store=store, live=live, continues=continues, tools=tools)
+    app, engine = fake_app(flags, store=store, live=live, continues=continues, tools=tools)
     async with app.run_test(size=size) as pilot:
         screen = app.screen
         assert isinstance(screen, ChatScreen)

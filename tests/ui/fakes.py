@@ -41,7 +41,7 @@ class FakeOpener(Opener):
 def fake_app(
     flags: Layer = FIXED,
     *,
-    closes: bool = True,
+    engine: Callable[[Callable[[Event], None]], FakeEngine] = FakeEngine,
     store: StoreOpener | None = None,
     live: LiveSettings | None = None,
     continues: bool = False,
@@ -55,7 +55,7 @@ def fake_app(
     engines: list[FakeEngine] = []
 
     def factory(emit: Callable[[Event], None]) -> FakeEngine:
-        engines.append(FakeEngine(emit, closes=closes))
+        engines.append(engine(emit))
         return engines[0]
 
     opener = opener or FakeOpener(live or in_memory({"answer.titles": False, **flags}))

@@ -3,7 +3,6 @@
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
@@ -16,25 +15,19 @@ from textual.widgets import Input, TextArea
 from app.compare.report import Comparison as Compared
 from app.conversations.store import Store
 from app.core.errors import DecodeError, EngineLostError, ModelLoadError, StoppedError
-from app.engine.events import Step
-from app.engine.sources import Source
-from app.engine.text.segments import Segment
 from app.engine.types import FinishReason
 from app.session.state import Phase
 from app.settings.file import SettingsFile
 from app.settings.live import LiveSettings
-from app.ui.app import TandemApp
+from app.ui.actions import BY_ID
 from app.ui.chat.screen import ChatScreen
 from app.ui.models.state import LoadRequest
-from app.ui.screens.key_list import every_binding
 from app.worker.engine_worker import Loader
-from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, LoadProgress, Notice
+from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, Notice
 from app.worker.jobs import Job
 from app.worker.request import AnswerRequest
-from tests.fake_engine import PAIR, STATS, FakeEngine, no_loader
-from tests.fake_tools import no_tools
-from tests.ui.fakes import FakeOpener
-from tests.ui.models.fake_pairs import FakePairs
+from tests.fake_engine import FIRST_JOB, PAIR, STATS, FakeEngine, no_loader
+from tests.ui.fakes import fake_app
 
 Move = tuple[str, object]
 """An action and its value: a key, a text, a size, a mouse position, or an event of the engine."""
@@ -76,8 +69,9 @@ _CHARACTERS = {"enter": "\r", "tab": "\t", "escape": "\x1b", "backspace": "\x7f"
 def random_session(seed: int, length: int) -> Sequence[Move]:
     """Return moves, equal for equal seeds."""
     random = Random(seed)
-    declared = Binding.make_bindings([*every_binding(), *TextArea.BINDINGS, *Input.BINDINGS])
-    keys = sorted({key.strip() for binding in declared for key in binding.key.split(",")} - {"ctrl+q", "ctrl+z"})
+    declared = [binding.key for binding in Binding.make_bindings([*TextArea.BINDINGS, *Input.BINDINGS])]
+    declared += [action.keys for action in BY_ID.values() if action.keys]
+    keys = sorted({key.strip() for keys in declared for key in keys.split(",")} - {"ctrl+q", "ctrl+z"})
     makers: Sequence[Callable[[], Move]] = (
         lambda: ("key", random.choice(_COMMON_KEYS)),
         lambda: ("key", random.choice(keys)),
@@ -92,77 +86,57 @@ def random_session(seed: int, length: int) -> Sequence[Move]:
     return [("end", ""), *(random.choices(makers, (20, 6, 8, 3, 6, 3, 12, 12, 8))[0]() for _ in range(length))]
 
 
-@dataclass
-class _Asked:
-    """A waiting command; `number` is None for a load."""
-
-    number: int | None
-    is_job: bool = False
-    stopped: bool = False
-    text: list[str] = field(default_factory=list)
-
-
 class MonkeyEngine(FakeEngine):
     """Executes the commands in order, each when a session lets it continue."""
 
     def __init__(self, emit: Callable[[Event], None]) -> None:
         super().__init__(emit)
-        self.waiting: deque[_Asked] = deque()
-        self._number = 0
+        self.waiting: deque[int | None] = deque()
+        """Numbers of the commands; None for a load."""
+        self._n_stopped = 0
+        """How many of the oldest commands are stopped."""
         self._has_pair = False
 
     def load(self, loader: Loader) -> None:
-        self.waiting.append(_Asked(None))
+        self.waiting.append(None)
 
     def answer(self, request: AnswerRequest) -> int:
-        self.requests.append(request)
-        return self._ask(_Asked(0, text=[request.prefill.text] if request.prefill is not None else []))
+        self.waiting.append(number := super().answer(request))
+        return number
 
     def run(self, job: Job) -> int:
-        return self._ask(_Asked(0, is_job=True))
+        self.waiting.append(number := super().run(job))
+        return number
 
     def cancel(self, number: int | None = None) -> None:
-        for asked in self.waiting:
-            asked.stopped = True
-
-    def _ask(self, asked: _Asked) -> int:
-        self._number += 1
-        asked.number = self._number
-        self.waiting.append(asked)
-        return self._number
+        self._n_stopped = len(self.waiting)
 
     def go_on(self, what: str, text: str = "") -> None:
         """Continue the oldest command: `say` a text, or end as `end`, `cut`, `fail` or `die`."""
         if what == "notice" or not self.waiting:
             self.emit(Notice("Something is worth a word."))
             return
-        now = self.waiting[0]
-        ends = what != "say" or now.stopped or now.is_job
-        if ends:
-            self.waiting.popleft()
-        if now.number is None:
-            self._load(now, what) if ends else self.emit(LoadProgress("target", 0.5))
-        elif not ends:
-            now.text.append(text)
-            self.emit(Step(now.number, (Segment(text, Source.MODEL, False),), STATS))
-        else:
-            self._end(now, now.number, what)
-
-    def _load(self, now: _Asked, what: str) -> None:
-        self._has_pair = what == "end" and not now.stopped
-        error = StoppedError("Stopped.") if now.stopped else ModelLoadError("It is gone.", "Bring it back.")
-        self.emit(Loaded(PAIR) if self._has_pair else Failed(None, error))
-
-    def _end(self, now: _Asked, number: int, what: str) -> None:
-        if not self._has_pair or (what in ("fail", "die") and not now.stopped):
-            error = EngineLostError("The engine ended.", "") if what == "die" else DecodeError("The target failed.")
-            self.emit(Failed(number, error))
-        elif now.is_job:
+        number, is_stopped = self.waiting[0], self._n_stopped > 0
+        is_job = number is not None and number >= FIRST_JOB
+        if what == "say" and not is_stopped and not is_job:
+            self.load_progress("target", 0.5) if number is None else self.says(text, request=number)
+            return
+        self.waiting.popleft()
+        self._n_stopped = max(0, self._n_stopped - 1)
+        fails = what in ("fail", "die") and not is_stopped
+        if number is None:
+            self._has_pair = what == "end" and not is_stopped
+            error = StoppedError("Stopped.") if is_stopped else ModelLoadError("It is gone.", "Bring it back.")
+            self.emit(Loaded(PAIR) if self._has_pair else Failed(None, error))
+        elif fails or not self._has_pair:
+            lost = EngineLostError("The engine ended.", "")
+            self.emit(Failed(number, lost if what == "die" else DecodeError("The target failed.")))
+        elif is_job:
             self.emit(JobEnded(number, Compared(stopped=True)))
         else:
             reason = FinishReason.LENGTH if what == "cut" else FinishReason.STOP
-            reason = FinishReason.CANCELLED if now.stopped else reason
-            self.emit(Finished(number, reason, "".join(now.text), "", STATS))
+            reason = FinishReason.CANCELLED if is_stopped else reason
+            self.emit(Finished(number, reason, self._text, "", STATS))
 
 
 class Monkey:
@@ -172,13 +146,10 @@ class Monkey:
         self.file = folder / "conversations.db"
         live = LiveSettings(SettingsFile(folder / "settings.toml"))
         live.loading()
-        opener = lambda: Store(self.file)  # noqa: E731 - an argument
-        self.app = TandemApp(self._engine, no_loader, "A pair", FakeOpener(live), FakePairs(), no_tools, store=opener)
+        self.app, engine = fake_app(engine=MonkeyEngine, live=live, store=lambda: Store(self.file))
+        assert isinstance(engine, MonkeyEngine)
+        self.engine = engine
         self.pilot: Pilot[None]
-
-    def _engine(self, emit: Callable[[Event], None]) -> MonkeyEngine:
-        self.engine = MonkeyEngine(emit)
-        return self.engine
 
     @property
     def chat(self) -> ChatScreen:
@@ -200,7 +171,7 @@ class Monkey:
             await self._ask("probe", "the probe is answered")
             self._type("unsent")
             await self.rest()
-            assert "unsent" in self.chat.controller.input_mode.pending_text
+            assert "unsent" in self.chat.controller.line.pending_text
             shown = [message.id for message in self.chat.view.messages.messages if message.id is not None]
             path = [node.id for node in self.chat.session.conversation.tree.path]
             assert shown == path[-len(shown) :]
@@ -227,7 +198,7 @@ class Monkey:
             if (
                 self.app.screen is self.chat
                 and self.chat.view.prompt.has_focus
-                and not self.chat.controller.input_mode.is_active
+                and not self.chat.controller.line.is_borrowed
             ):
                 break
             if self.engine.waiting and self.app.screen is not self.chat:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from app.ui.actions import ACTIONS, CHAT, PROGRAM, find
+from app.ui.actions import ACTIONS, BY_ID, CHAT, PROGRAM, SCREENS
+from app.ui.commands import find
 
 WORDS = {
     "chat.copy": ("copy", "clipboard", "copy xqz"),
@@ -46,6 +47,7 @@ def test_a_key_and_a_command_name_are_used_once() -> None:
     keys = [key for action in (*CHAT, *PROGRAM) if action.keys for key in action.keys.split(",")]
     # Esc stops editing, takes back a queued prompt, or stops the answer.
     assert [key for key in keys if keys.count(key) > 1] == ["escape"] * 3
+    assert len(BY_ID) == len(SCREENS) + len(ACTIONS), "an id is used once"
     names = [action.name for action in ACTIONS if action.is_command]
     assert len(names) == len(set(names))
     assert all(name.isalpha() for name in names)

@@ -15,7 +15,7 @@ from app.ui.terminal.frame import Frame
 from app.ui.text import MARK
 from tests.fake_engine import PAIR
 from tests.ui.driver import open_chat
-from tests.ui.transcript.test_parts import ROUND, says
+from tests.ui.transcript.test_parts import ROUND
 
 _WELCOME_TEXT = "The draft model proposes"
 
@@ -66,16 +66,6 @@ async def test_the_welcome_text_names_the_users_own_keys() -> None:
         await chat.shows("f2      compare with and without the draft")
 
 
-async def test_the_palette_lists_the_commands_of_tandem_only() -> None:
-    async with open_chat() as chat:
-        await chat.press("ctrl+p", shows="Start a new conversation")
-        assert "Maximize" not in chat.text
-        assert "\N{RIGHT-POINTING MAGNIFYING GLASS}" not in chat.text
-        await chat.pilot.press(*"token")
-        await chat.until(lambda: "Start a new conversation" not in chat.text)
-        await chat.press("enter", shows="The verify steps of the next answer appear here")
-
-
 async def test_the_theme_list_begins_at_the_current_theme() -> None:
     theme = "textual-light"
     async with open_chat(size=(60, 14)) as chat:
@@ -94,17 +84,6 @@ def test_lines_of_a_step_are_complete_at_any_width(width: int) -> None:
     lines = [*step_rows([details, replace(details, number=999)], 0, width), *step_lines(details, width)]
     assert all(line.cell_length <= width for line in lines)
     assert lines[-1].plain.startswith("the target wrote 0 (p .54); the dr")
-
-
-async def test_a_low_window_shows_the_answer_and_a_step_without_probabilities() -> None:
-    async with open_chat(size=(60, 14)) as chat:
-        await chat.pilot.press("f3")
-        await chat.send("go")
-        says(chat, ("The pivot", Source.MODEL), details=ROUND)
-        await chat.shows("target    [")
-        await chat.shows("The pivot")
-        assert "drafted   [" in chat.text
-        assert "draft p" not in chat.text
 
 
 async def test_the_smallest_window_shows_why_there_is_no_answer() -> None:

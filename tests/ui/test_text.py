@@ -14,7 +14,6 @@ from unittest.mock import Mock
 import pytest
 
 from app.core.log import guarded_stderr
-from app.core.printable import printable
 from app.engine.events import Step
 from app.engine.sources import Source
 from app.engine.text.segments import Segment
@@ -57,10 +56,6 @@ def test_numbers_are_short() -> None:
 def test_a_sparkline_is_measured_against_its_largest_value() -> None:
     assert sparkline([0, 50, 100]) == "▁▅█"
     assert sparkline([]) == sparkline([0.0]) == ""
-
-
-def test_unsafe_characters_are_dropped_and_tabs_stay() -> None:
-    assert printable("a\x1b[0m\tb\x00\x85\u202e\u2028c\n") == "a[0m\tb\nc\n"
 
 
 def step(text: str) -> Step:

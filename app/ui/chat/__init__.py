@@ -4,8 +4,7 @@ screen                 keys, and the screens that it opens
 controller             user actions on prompts, messages, branches, conversations and the pair
 conversation_commands  copy, export, import, rename, system prompt, summary, drafting
 renderer               draws the changes of a command or an event
-input_mode             the input line: unsent text, and editing a message in it
-message_reader         typed text as messages with files, and how many tokens it has
+input_line             the input line: unsent text, messages made of typed text, and editing a message
 view                   the widgets, placed by the width of the terminal
 inspector              the verify steps of the last answer
 """

@@ -11,10 +11,9 @@ from app.conversations.message import Role
 from app.conversations.tree import Node
 from app.core.errors import AppError
 from app.core.printable import printable
-from app.session.state import Blocked, BlockedError, Phase
+from app.session.state import Phase
 from app.ui.chat.conversation_commands import ConversationCommands
-from app.ui.chat.input_mode import InputMode
-from app.ui.chat.message_reader import MessageReader
+from app.ui.chat.input_line import InputLine
 from app.ui.chat.renderer import Renderer
 from app.ui.chat.view import ChatView
 from app.ui.commands import COMMANDS
@@ -23,18 +22,11 @@ from app.ui.key_names import key
 from app.ui.keys import active_key
 from app.ui.models.opener import Opener
 from app.ui.models.state import LoadRequest
-from app.ui.transcript.answer import AnswerMessage, in_keys
+from app.ui.transcript.answer import AnswerMessage
 from app.ui.transcript.message import MessageItem
 
 if TYPE_CHECKING:
     from app.ui.conversations.picker import ConversationPicker
-
-_WAYS_OUT = {
-    Blocked.UNLOADED: ("chat.pairs", "chooses one"),
-    Blocked.WAITING: ("chat.take_back", "takes it back"),
-    Blocked.ANSWERING: ("chat.stop", "stops it"),
-}
-"""The binding that ends what blocks a command, and what its key does."""
 
 
 class ChatController:
@@ -52,10 +44,9 @@ class ChatController:
     ) -> None:
         self.view = view
         self.session = view.session
-        self.reader = MessageReader(view)
-        self.input_mode = InputMode(view, self.reader)
-        self.renderer = Renderer(view, self.input_mode, opener.option, queue)
-        self.commands = ConversationCommands(view, self.input_mode, self.run)
+        self.line = InputLine(view)
+        self.renderer = Renderer(view, self.line, opener.option, queue)
+        self.commands = ConversationCommands(view, self.line, self.run)
         self._action = action
 
     async def command(self, action: Callable[..., object], *arguments: object) -> None:
@@ -70,16 +61,8 @@ class ChatController:
             done = action(*arguments)
             if isawaitable(done):
                 await done
-        except BlockedError as error:
-            self.view.hint.say(self._why_blocked(error.why))
         except AppError as error:
-            self.view.hint.say(in_keys(error, self.session.pair).sentences)
-
-    def _why_blocked(self, why: Blocked) -> str:
-        """Return a sentence that names a key only while the key works."""
-        identity, does = _WAYS_OUT.get(why, ("", ""))
-        shown = active_key(self.view.screen, identity)
-        return f"{why.value}; {shown} {does}." if shown else f"{why.value}."
+            self.view.refuse(error)
 
     # Prompts
 
@@ -87,11 +70,11 @@ class ChatController:
         """Do what Enter requests; text that cannot be sent is restored."""
         prompt = self.view.prompt
         try:
-            if self.input_mode.is_active:
-                await self.input_mode.send(text)
-                return
-            prompt.past.add(text)
-            await self.run(text)
+            if self.line.is_borrowed:
+                await self.line.send(text)
+            else:
+                prompt.past.add(text)
+                await self.run(text)
         except AppError:
             prompt.restore(text)
             raise
@@ -107,7 +90,7 @@ class ChatController:
             await done
 
     async def _ask(self, text: str) -> None:
-        message = await self._read(text)
+        message = await self.line.take(text)
         turn, hint = self.session.conversation.turn, self.view.hint
         self.session.send(message)
         await self.renderer.render()
@@ -116,25 +99,13 @@ class ChatController:
         elif turn.prompt is not None and not turn.is_answered and turn.prompt.text != message:
             hint.say("The previous prompt has no answer; this prompt is a branch beside it.")
 
-    async def _read(self, text: str) -> str:
-        """Return the message for a text, which counts as unsent while its files are read."""
-        self.reader.refuse_if_reading()
-        self.input_mode.sending = text
-        try:
-            message = await self.reader.read(text)
-        finally:
-            self.input_mode.sending = ""
-        self.input_mode.store_soon()
-        return message
-
     def action_take_back(self) -> None:
-        prompt = self.session.take_back()
-        if prompt is not None:
+        if (prompt := self.session.take_back()) is not None:
             self.view.hint.forget()
-            self.input_mode.give_back(prompt)
+            self.line.give_back(prompt)
 
     def action_stop(self) -> None:
-        if not self.reader.stop() and not self.stop_answer():
+        if not self.line.stop_reading() and not self.stop_answer():
             elsewhere = self.session.answered_elsewhere is not None
             self.view.hint.say("The answer is in another conversation." if elsewhere else "No answer is being written.")
 
@@ -167,10 +138,9 @@ class ChatController:
             case "edit":
                 self._edit(self.session.node(message.id), message)
             case "again":
-                node = self.session.node(message.id)
-                self._regenerate(node.parent if node.role is Role.ASSISTANT else node.id)
+                self.action_again(message)
             case "go_on":
-                self._resume(message)
+                self.action_go_on(message)
             case "delete":
                 await self._delete(self.session.node(message.id))
             case "fork":
@@ -184,7 +154,7 @@ class ChatController:
                 self.commands.perform(message, requested)
 
     async def _delete(self, node: Node) -> None:
-        self.reader.refuse_if_reading()
+        self.line.refuse_if_reading()
         before = self.session.conversation.tree
         self.session.delete(node.id)
         await self._choose(before.path.index(node))
@@ -220,49 +190,46 @@ class ChatController:
         self.session.refuse_if_busy()
         if node.role is Role.SYSTEM:
             raise AppError("The system message of an imported conversation cannot be edited.")
-        saves = key("prompt.send", "enter")
+        saves = key("prompt.send")
         if node.role is Role.USER:
             hint = f"Editing the prompt: {saves} sends it as a new branch."
             ask = partial(self._ask_edited, node)
-            self.input_mode.begin(hint, COMMANDS.as_typed(node.text), ask, message, is_prompt=True)
+            self.line.begin(hint, COMMANDS.as_typed(node.text), ask, message, is_prompt=True)
         else:
             hint = f"Editing the answer: {saves} saves it as a new branch."
-            self.input_mode.begin(hint, node.text, partial(self._rewrite, node), message)
+            self.line.begin(hint, node.text, partial(self._rewrite, node), message)
 
     async def _ask_edited(self, prompt: Node, text: str) -> None:
-        self.session.edit(prompt.id, await self._read(text))
+        self.session.edit(prompt.id, await self.line.take(text))
         self.view.prompt.past.add(text)
-        self.input_mode.end()
-        self.input_mode.take_from_line(prompt.text)
+        self.line.end()
+        self.line.take_from_line(prompt.text)
 
     async def _rewrite(self, answer: Node, text: str) -> None:
         if text != printable(answer.text):
             self.session.rewrite(answer.id, text)
 
-    def action_again(self) -> None:
-        self._regenerate(None)
-
-    def _regenerate(self, prompt: int | None) -> None:
-        self.reader.refuse_if_reading()
-        self.session.regenerate(prompt)
+    def action_again(self, message: MessageItem | None = None) -> None:
+        """Answer the prompt of a message again, by default the last prompt."""
+        self.line.refuse_if_reading()
+        self.session.regenerate(message.id if message is not None else None)
         self._leave_line()
 
-    def action_go_on(self) -> None:
+    def action_go_on(self, message: MessageItem | None = None) -> None:
+        """Continue an answer that ended early, by default the last answer."""
         leaf = self.session.conversation.tree.leaf
-        self._resume(self.view.messages.find(leaf) if leaf is not None else None)
-
-    def _resume(self, message: MessageItem | None) -> None:
+        message = message or (self.view.messages.find(leaf) if leaf is not None else None)
         if message is None or not message.can_go_on:
             has_text = isinstance(message, AnswerMessage) and message.text.strip()
             raise AppError("The last answer is complete." if has_text else "There is no answer to continue.")
-        self.reader.refuse_if_reading()
+        self.line.refuse_if_reading()
         self.session.resume(self.session.node(message.id).id)
         self._leave_line()
 
     def _leave_line(self) -> None:
-        self.input_mode.leave()
+        self.line.leave()
         if (prompt := self.session.conversation.turn.prompt) is not None:
-            self.input_mode.take_from_line(prompt.text)
+            self.line.take_from_line(prompt.text)
         self.view.prompt.focus()
 
     async def _switch(self, message: MessageItem, direction: int) -> None:
@@ -277,8 +244,8 @@ class ChatController:
                 self.view.messages.choose(shown, focus=has_focus)
 
     async def _show_branch(self, message: int) -> None:
-        self.reader.refuse_if_reading()
-        self.input_mode.leave()
+        self.line.refuse_if_reading()
+        self.line.leave()
         self.session.switch(message)
         await self.renderer.render()
 
@@ -315,13 +282,13 @@ class ChatController:
         self.view.messages.seek(message, any_of(words) if words else None)
 
     async def _leave_for(self, conversation: int | None) -> None:
-        self.reader.refuse_if_reading()
-        pending = self.input_mode.pending_text
+        self.line.refuse_if_reading()
+        pending = self.line.pending_text
         if conversation is None:
             self.session.new_conversation(pending)
         elif not self.session.open_conversation(conversation, pending):
             return
-        self.input_mode.end()
+        self.line.end()
         self.view.prompt.put(self.session.conversation.unsent_text)
         await self.renderer.render()
 
@@ -335,6 +302,6 @@ class ChatController:
             else:
                 self.view.hint.say(f"{printable(choice.title)} is loaded when the answer has ended.")
         elif choice.is_new_default:
-            self.view.hint.say(f"Tandem opens with this pair from now on; {key('chat.pairs', 'f6')} changes that.")
+            self.view.hint.say(f"Tandem opens with this pair from now on; {key('chat.pairs')} changes that.")
         self.session.load(choice.loader, choice.title, waits=not choice.stops)
         await self.renderer.render()

@@ -22,7 +22,7 @@ from app.models.source import home_expanded
 from app.session.permissions import Permission
 from app.settings.layers import drafting, picture_limits
 from app.ui.actions import NONE
-from app.ui.chat.input_mode import InputMode
+from app.ui.chat.input_line import InputLine
 from app.ui.chat.view import ChatView
 from app.ui.commands import COMMANDS
 from app.ui.composer.included_files import chosen_file
@@ -48,9 +48,9 @@ class ConversationCommands:
         run: Runs a slash command, or sends a prompt.
     """
 
-    def __init__(self, view: ChatView, input_mode: InputMode, run: Callable[[str], Awaitable[None]]) -> None:
+    def __init__(self, view: ChatView, line: InputLine, run: Callable[[str], Awaitable[None]]) -> None:
         self._view = view
-        self._input_mode = input_mode
+        self._line = line
         self._run = run
         self._session = view.session
         self._library = view.session.library
@@ -183,14 +183,14 @@ class ConversationCommands:
         self._library.do(lambda store: store.insert(new))
         counts = {"restored": len(restored), "already there": len(known) - len(new) - len(restored)}
         others = "".join(f", {n:,} {what}" for what, n in counts.items() if n)
-        opens = f"; {key('chat.open', 'ctrl+o')} opens one" if self._library.has_history else ""
+        opens = f"; {key('chat.open')} opens one" if self._library.has_history else ""
         self._view.hint.say(f"Imported {counted(len(new), 'conversation')}{others}{opens}.")
 
     def begin_command(self, name: str, argument: str = "", hint: str = "") -> None:
         """Let the user complete a slash command in the input line; then restore the typed text."""
-        enter = key("prompt.send", "enter")
+        enter = key("prompt.send")
         hint = hint or f"{COMMANDS.known[name].help}: {enter} confirms."
-        self._input_mode.begin(hint, f"/{name} {argument}", self._run, is_prompt=True)
+        self._line.begin(hint, f"/{name} {argument}", self._run, is_prompt=True)
 
     def _open_conversation(self) -> int:
         number = self._library.conversation
@@ -203,7 +203,7 @@ class ConversationCommands:
         number = self._open_conversation()
         before = self._library.tags(number)
         if not words:
-            enter, known = key("prompt.send", "enter"), " ".join(f"#{tag}" for tag in before) or "none"
+            enter, known = key("prompt.send"), " ".join(f"#{tag}" for tag in before) or "none"
             self.begin_command(
                 "tag", hint=f"Tags: {known}. {enter.capitalize()} adds words; -word removes one, - removes all."
             )
@@ -214,7 +214,7 @@ class ConversationCommands:
         added = [tag for word, tag in given.items() if tag and not word.startswith(NONE)]
         removed = [tag for word, tag in given.items() if tag and word.startswith(NONE)]
         tags = self._library.tag(number, added, before if NONE in words.split() else removed)
-        found = f"; {key('chat.open', 'ctrl+o')} finds them by #{tags[0]}" if tags else ""
+        found = f"; {key('chat.open')} finds them by #{tags[0]}" if tags else ""
         self._view.hint.say(f"Tags: {' '.join(f'#{tag}' for tag in tags) or 'none'}{found}.")
 
     def action_rename(self, title: str = "") -> None:
@@ -246,8 +246,8 @@ class ConversationCommands:
             now = self._session.settings.text("answer.system")
             is_own = "system" in dict(self._session.conversation.settings.get("answer") or {})
             removes = f"; /system {NONE} removes it" if is_own else ""
-            whose = f", from the settings ({key('chat.settings', 'f4')})" if now and not is_own else ""
-            enter = key("prompt.send", "enter")
+            whose = f", from the settings ({key('chat.settings')})" if now and not is_own else ""
+            enter = key("prompt.send")
             self.begin_command(
                 "system", now or "", f"System prompt{whose}: {enter} sets it for this conversation{removes}."
             )
@@ -263,13 +263,13 @@ class ConversationCommands:
             self._session.set_summary(text)
             self._view.hint.say("The next answer uses the new summary.")
 
-        self._input_mode.begin("Editing the summary of earlier messages", self._session.conversation.summary, change)
+        self._line.begin("Editing the summary of earlier messages", self._session.conversation.summary, change)
 
     def action_toggle_drafting(self) -> None:
         """Turn drafting on or off, or say why not."""
         session, state, hint = self._session, self._session.drafting, self._view.hint
         if not state.is_available:
-            settings = key("chat.settings", "f4")
+            settings = key("chat.settings")
             off = f"Drafting is off in the settings; {settings} turns it on."
             hint.say(off if drafting(session.settings) is None else state.reason)
             return

@@ -128,7 +128,7 @@ class Inspector(Widget):
     def _show(self) -> None:
         details = self.details
         number = f"step {details.number:,} of {self.steps[-1].number:,}" if details is not None else ""
-        closes = f"{key('chat.tokens', 'f3')} closes"
+        closes = f"{key('chat.tokens')} closes"
         title = Content(f" {'   '.join(words for words in (number, closes) if words)} ")
         styles = COLORLESS if self.app.no_color else STYLES
         names = legend(styles, self.size.width - title.cell_length - _AROUND_LEGEND, self.drafter)
@@ -253,7 +253,7 @@ def step_lines(details: StepDetails, width: int, *, brief: bool = False) -> Iter
         if (line < 2 and not details.drafted) or (brief and label in _PROBABILITY_LABELS):
             continue
         if label == _ROW_LABELS[-1] and not details.chosen:
-            unseen = f"recorded only while {key('chat.tokens', 'f3')} is open"
+            unseen = f"recorded only while {key('chat.tokens')} is open"
             yield Content.styled(label.ljust(_LABEL_CELLS) + unseen, _QUIET_STYLE).truncate(width, ellipsis=True)
             continue
         cells = [columns[depth][line] for depth in range(start, end)]

@@ -15,7 +15,7 @@ from app.engine.types import FinishReason
 from app.models.pair_info import PairInfo
 from app.session.session import Session
 from app.session.state import Change, Changes, Idle, Outcome, Phase
-from app.ui.chat.input_mode import InputMode
+from app.ui.chat.input_line import InputLine
 from app.ui.chat.view import ChatView
 from app.ui.commands import COMMANDS
 from app.ui.event_queue import EventBatch, EventQueue
@@ -42,12 +42,10 @@ class Renderer:
     It is the `app.ui.event_queue.EventHandler` of the chat. An unanswered prompt returns to the input line.
     """
 
-    def __init__(
-        self, view: ChatView, input_mode: InputMode, fix: Callable[[Offer], FitOption], queue: EventQueue
-    ) -> None:
+    def __init__(self, view: ChatView, line: InputLine, fix: Callable[[Offer], FitOption], queue: EventQueue) -> None:
         self._view = view
         self._session = view.session
-        self._input_mode = input_mode
+        self._line = line
         self._fix = fix
         self._queue = queue
         self._named: tuple[int | None, bool] = (None, False)
@@ -101,7 +99,7 @@ class Renderer:
         if ended is None:
             return
         if ended.returned:
-            self._input_mode.give_back(ended.returned)
+            self._line.give_back(ended.returned)
         if is_load:
             await self._show_failed_load(ended.ending.failure, can_focus=can_focus)
         elif ended.is_open:
@@ -187,7 +185,7 @@ class Renderer:
         title, view = self._title(now.answered_elsewhere), self._view
         if now.asks_elsewhere:
             view.status.do(f'"{title}" waits for your answer')
-            view.hint.ask(f'"{title}" asks whether a tool may run; {key("chat.open", "ctrl+o")} opens it.')
+            view.hint.ask(f'"{title}" asks whether a tool may run; {key("chat.open")} opens it.')
             if not view.app.app_focus:
                 view.app.bell()
         else:
@@ -235,7 +233,7 @@ class Renderer:
         else:
             view.status.do(None)
         # A sent prompt is no longer in the input line.
-        self._input_mode.store_soon()
+        self._line.store_soon()
 
     def _note_activity(self) -> None:
         """Show a long activity, such as reading the prompt, where the answer will be."""
@@ -268,7 +266,7 @@ class Renderer:
         elif ended.reverted:
             hint.ask(in_vain(ended.ending, self._session.pair, thought=ended.thought))
         elif not ended.counts:
-            self._input_mode.give_back(ended.prompt, unless_typed=True)
+            self._line.give_back(ended.prompt, unless_typed=True)
         if isinstance(failure, DoesNotFitError) and failure.offers and self._session.phase is Phase.READY:
             # The options are valid now; the stored answer says only why it failed.
             await self._view.offer(AppError("Options that make it fit:"), tuple(map(self._fix, failure.offers)))
@@ -277,7 +275,7 @@ class Renderer:
 
     async def _show_failed_load(self, error: AppError | None, *, can_focus: bool) -> None:
         if isinstance(error, DoesNotFitError):
-            hint = "" if error.offers else f"{key('chat.pairs', 'f6')} chooses another pair."
+            hint = "" if error.offers else f"{key('chat.pairs')} chooses another pair."
             options = tuple(map(self._fix, error.offers))
             await self._view.fail(AppError(error.message, hint), options)
         elif error is not None:
@@ -292,7 +290,7 @@ class Renderer:
         outcome = "is answered" if ended.ending.failure is None else "was not answered"
         if ended.ending.reason is FinishReason.CANCELLED:
             outcome = "was stopped"
-        view.hint.say(f'"{title}" {outcome}; {key("chat.open", "ctrl+o")} opens it.')
+        view.hint.say(f'"{title}" {outcome}; {key("chat.open")} opens it.')
         if not view.app.app_focus:
             view.app.bell()
 

@@ -6,11 +6,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 from types import MethodType
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import ActiveBinding, BindingType
+from textual.screen import Screen
 from textual.widgets import Input, TextArea
 
 from app.core.errors import AppError
@@ -27,7 +28,7 @@ from app.ui.models.downloads import DownloadLines
 from app.ui.models.fit_options import FitOptionList
 from app.ui.models.opener import Opener
 from app.ui.models.service import PairService
-from app.ui.models.state import LoadRequest
+from app.ui.models.state import FitOption, LoadRequest
 from app.ui.themes import apply_appearance
 from app.ui.tools.question import ToolQuestion
 from app.ui.transcript.list import MessageList
@@ -36,12 +37,13 @@ from app.ui.transcript.message import MessageItem
 if TYPE_CHECKING:
     from app.ui.conversations.picker import ConversationPicker
 
+_T = TypeVar("_T")
+
 
 class ChatScreen(BaseScreen[None]):
     """A conversation with a pair. Other screens are imported when they are opened."""
 
     AUTO_FOCUS = "PromptInput"
-    BINDING_GROUP_TITLE = "Chat"
     BINDINGS: ClassVar[list[BindingType]] = bindings(CHAT, "do")
 
     def __init__(self, session: Session, queue: EventQueue, opener: Opener, pairs: PairService) -> None:
@@ -59,25 +61,16 @@ class ChatScreen(BaseScreen[None]):
         yield KeyBar()
 
     def on_mount(self) -> None:
-        view = self.view
-        view.header.active = self.session.active_settings
         self.session.library.say = lambda text: self.call_later(self._warn, text)
-        self.watch(view.messages, "scroll_y", view.see_end, init=False)
+        self.watch(self.view.messages, "scroll_y", self.view.see_end, init=False)
         if self.session.phase is Phase.LOADING:
-            view.status.reading_models()
-        else:
-            view.status.unloaded()
+            self.view.status.reading_models()
 
     @on(events.ScreenResume)
     async def _catch_up(self) -> None:
-        # A screen below another is not notified of a resize or of changes by the screen above.
+        # A screen below another is notified neither of a resize nor of changes.
         self.view.apply_widths()
         await self.controller.renderer.render()
-
-    @property
-    def _is_on_top(self) -> bool:
-        # `is_current` is also true below a screen that is not drawn yet.
-        return self.app.screen is self
 
     def _warn(self, text: str) -> None:
         self.view.messages.notice(text)
@@ -138,7 +131,7 @@ class ChatScreen(BaseScreen[None]):
         if self._clicked is not None:
             self.view.messages.choose(None)
         else:
-            self.controller.input_mode.leave()
+            self.controller.line.leave()
 
     @property
     def _clicked(self) -> MessageItem | None:
@@ -163,17 +156,22 @@ class ChatScreen(BaseScreen[None]):
             self.view.messages.choose(None)
         if self.view.question.display and not self.view.prompt.text:
             self.view.question.focus()
-        self.controller.input_mode.store_soon()
-        self.controller.reader.typed()
+        self.controller.line.store_soon()
+        self.controller.line.typed()
 
     # Other screens
 
+    def _open(self, screen: Screen[_T], then: Callable[[_T | None], Awaitable[None]] | None = None) -> None:
+        # A key pressed twice opens one screen. `is_current` is also true below a screen that is not drawn yet.
+        if self.app.screen is self:
+            self.app.push_screen(screen, then)
+
     def action_conversations(self, words: str = "") -> None:
         """Open the list of conversations, optionally searched for words."""
-        if self.session.library.is_open and self._is_on_top:
+        if self.session.library.is_open:
             from app.ui.conversations.picker import ConversationsScreen
 
-            self.app.push_screen(ConversationsScreen(self.session.library, words), self.controller.open_found)
+            self._open(ConversationsScreen(self.session.library, words), self.controller.open_found)
 
     # Found by name: the sidebar is filled after the first frame, and the picker is imported then.
 
@@ -187,14 +185,12 @@ class ChatScreen(BaseScreen[None]):
 
     def action_pairs(self, words: str = "") -> None:
         """Open the list of pairs, optionally filtered by words."""
-        if not self._is_on_top:
-            return
         from app.ui.models.setup_screen import SetupScreen
 
         # On the first run there is no widget yet.
         for lines in self.query(DownloadLines):
             lines.stop()
-        self.app.push_screen(SetupScreen(self._pairs, self.session, words), self._take_pair)
+        self._open(SetupScreen(self._pairs, self.session, words), self._take_pair)
 
     async def _take_pair(self, choice: LoadRequest | None) -> None:
         if choice is not None:
@@ -203,8 +199,6 @@ class ChatScreen(BaseScreen[None]):
 
     def action_settings(self, query: str = "") -> None:
         """Open the settings, optionally filtered by a query."""
-        if not self._is_on_top:
-            return
         from app.ui.settings.screen import SettingsScreen
 
         themes = sorted(self.app.available_themes)
@@ -212,7 +206,7 @@ class ChatScreen(BaseScreen[None]):
         # Loading again may restore a draft model that was left out after failures.
         can_load = self.session.phase is Phase.UNLOADED or (pair is not None and pair.draft_failed)
         screen = SettingsScreen(live, themes, self._apply_settings, pair, query, can_load=can_load)
-        self.app.push_screen(screen, partial(self.controller.command, self._leave_settings))
+        self._open(screen, partial(self.controller.command, self._leave_settings))
 
     def _apply_settings(self) -> None:
         """Apply changed settings immediately, because the user may quit from there."""
@@ -228,10 +222,9 @@ class ChatScreen(BaseScreen[None]):
                 self.session.library.say(error.sentences)
 
     def action_tools(self) -> None:
-        if self._is_on_top:
-            from app.ui.tools.screen import ToolsScreen
+        from app.ui.tools.screen import ToolsScreen
 
-            self.app.push_screen(ToolsScreen(self.session.tools, self._opener.live, self._apply_settings))
+        self._open(ToolsScreen(self.session.tools, self._opener.live, self._apply_settings))
 
     @on(ToolQuestion.Answered)
     async def _permit(self, event: ToolQuestion.Answered) -> None:
@@ -239,22 +232,26 @@ class ChatScreen(BaseScreen[None]):
 
     async def action_compare(self, prompt: str = "") -> None:
         """Compare a prompt, by default the typed or else the last prompt."""
-        typed = prompt or ("" if self.controller.input_mode.is_active else self.view.prompt.whole.strip())
+        typed = prompt or ("" if self.controller.line.is_borrowed else self.view.prompt.whole.strip())
         self.session.refuse_if_blocked()
         await self._read_files(typed, self.controller.attempt(self._compare, typed))
 
     async def _compare(self, typed: str) -> None:
-        request = self.session.comparable(await self.controller.reader.read(typed) if typed else "")
-        if self._is_on_top:
-            from app.ui.compare.screen import CompareScreen
+        request = self.session.comparable(await self.controller.line.read(typed) if typed else "")
+        from app.ui.compare.screen import CompareScreen
 
-            self.app.push_screen(CompareScreen(self.session, request, self.route_events))
+        self._open(CompareScreen(self.session, request, self.route_events))
 
     @on(FitOptionList.OptionTaken)
     async def _take_option(self, event: FitOptionList.OptionTaken) -> None:
         self.view.prompt.focus()
-        self.view.messages.notice(f"Applied: {event.option.offer.what}.")
-        await self.controller.load_pair(event.request)
+        await self.controller.attempt(self._apply, event.option)
+
+    async def _apply(self, option: FitOption) -> None:
+        if option.apply is not None:
+            request = option.apply()
+            self.view.messages.notice(f"Applied: {option.offer.what}.")
+            await self.controller.load_pair(request)
 
     # The view
 
@@ -276,7 +273,7 @@ class ChatScreen(BaseScreen[None]):
         first: tuple[str, ...] = ("prompt.dismiss", "chat.leave_task", *needed)
         cannot_draft = is_unloaded or not self.session.drafting.is_available
         idle = {
-            "chat.stop": not (self.session.is_answering or self.controller.reader.is_reading),
+            "chat.stop": not (self.session.is_answering or self.controller.line.is_reading),
             "chat.again": not self.session.can_regenerate,
             "chat.drafting": cannot_draft,
             "chat.compare": cannot_draft or not self.session.can_regenerate,
@@ -288,19 +285,19 @@ class ChatScreen(BaseScreen[None]):
                 if one.binding.id == "chat.choose":
                     shown = replace(one.binding, show=True, description="act on this message")
                     active[name] = one._replace(binding=shown)
-        return in_order(active, (*first, *of_widgets, *BY_ID), {key for key, is_idle in idle.items() if is_idle})
+        return in_order(active, {key for key, is_idle in idle.items() if is_idle}, first=(*first, *of_widgets))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Return None to dim a key that would do nothing, False to hide it."""
         session, prompt = self.session, self.view.prompt
         match parameters[0] if action == "do" else None:
             case "leave_task":
-                is_task = self.controller.input_mode.is_active or self._clicked is not None
-                return is_task and not self.controller.reader.is_reading
+                is_task = self.controller.line.is_borrowed or self._clicked is not None
+                return is_task and not self.controller.line.is_reading
             case "take_back":
-                return bool(session.conversation.queued) and not self.controller.reader.is_reading
+                return bool(session.conversation.queued) and not self.controller.line.is_reading
             case "stop":
-                return session.phase is Phase.ANSWERING or self.controller.reader.is_reading
+                return session.phase is Phase.ANSWERING or self.controller.line.is_reading
             case "round":
                 # Elsewhere these keys move the cursor.
                 return bool(self.shows_tokens and self.view.inspector.steps) and prompt.has_focus and not prompt.text

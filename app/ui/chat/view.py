@@ -20,10 +20,12 @@ from app.core.errors import AppError
 from app.core.printable import printable
 from app.core.program import in_background
 from app.session.session import Session
+from app.session.state import BlockedError
 from app.ui.chat.inspector import FIRST_TOKEN, Inspector, step_spans
 from app.ui.composer.completion import Suggestions, WaitingPrompts
 from app.ui.composer.input import PromptInput
 from app.ui.conversations.sidebar import Sidebar
+from app.ui.keys import way_out
 from app.ui.models.downloads import DownloadLines
 from app.ui.models.fit_options import ErrorNotice, FitOptionList
 from app.ui.models.service import PairService
@@ -32,7 +34,7 @@ from app.ui.sidebar.panel import ReadoutPanel, StatusLine
 from app.ui.sidebar.readouts import Readouts
 from app.ui.text import CHOSEN_BAR, MARK
 from app.ui.tools.question import ToolQuestion
-from app.ui.transcript.answer import AnswerMessage
+from app.ui.transcript.answer import AnswerMessage, in_keys
 from app.ui.transcript.foldings import PicturePreview, half_cells, preview_room
 from app.ui.transcript.list import MessageList
 from app.ui.widgets.header import HeaderLine
@@ -126,6 +128,13 @@ class ChatView(Vertical):
         await self.sidebar.fill()
         # Not earlier, because a key pressed meanwhile would wait for both imports.
         threading.Thread(target=_preload_markdown, daemon=True).start()
+
+    def refuse(self, error: AppError) -> None:
+        """Say why a command cannot be done, and name the key that helps, if it works now."""
+        if isinstance(error, BlockedError):
+            self.hint.say(way_out(self.screen, error))
+        else:
+            self.hint.say(in_keys(error, self.session.pair).sentences)
 
     def _why_no_pictures(self) -> str | None:
         pair = self.session.pair

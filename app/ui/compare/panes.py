@@ -276,7 +276,7 @@ def _runs(measured: SideFigures) -> str:
     if ratio.n > 1:
         runs += f", {ratio.low:.1f}× to {ratio.high:.1f}×"
     if measured.outcome == "unclear":
-        runs += f"; press {key('compare.more', '3')} for three more"
+        runs += f"; press {key('compare.more')} for three more"
     return f"  ({runs})"
 
 

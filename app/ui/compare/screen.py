@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Container, VerticalGroup
 from textual.getters import query_one
 
@@ -20,6 +20,7 @@ from app.engine.events import PromptProgress, Step
 from app.engine.types import DraftParams
 from app.session.session import Session
 from app.settings.layers import automatic
+from app.ui.actions import bindings_of
 from app.ui.base_screen import SubScreen
 from app.ui.compare.panes import PromptLines, Result, SidePane, median_figures
 from app.ui.event_queue import EventBatch, OverlayHandler
@@ -33,7 +34,6 @@ from app.worker.request import AnswerRequest
 
 _MIN_SIDE_COLUMNS = 50
 """Width of a side; narrower windows show one text at a time."""
-_MORE_RUNS = 3
 
 
 class CompareScreen(SubScreen[None]):
@@ -46,22 +46,8 @@ class CompareScreen(SubScreen[None]):
     """
 
     HEADING = "Compare"
-    BINDING_GROUP_TITLE = "Comparison"
     CSS_PATH = "screen.tcss"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "stop", "stop", key_display="esc", id="compare.stop", tooltip="Stop the comparison"),
-        Binding("escape", "leave", "back", key_display="esc", id="compare.leave", tooltip="Back to the chat"),
-        Binding("tab", "switch", "switch", id="compare.switch", tooltip="Show the text of the next side"),
-        Binding("r", "more(1)", "again", id="compare.once", tooltip="Run both sides once more"),
-        Binding("3", f"more({_MORE_RUNS})", "three more", id="compare.more", tooltip="Run both sides three more times"),
-        Binding("c", "copy", "copy", id="compare.copy", tooltip="Copy as Markdown"),
-        Binding("up,k", "scroll(-1)", "up", id="compare.up", show=False),
-        Binding("down,j", "scroll(1)", "down", id="compare.down", show=False),
-        Binding("pageup", "scroll(-5)", "page up", id="compare.page_up", show=False),
-        Binding("pagedown", "scroll(5)", "page down", id="compare.page_down", show=False),
-    ]
-
-    SHOWN_FIRST = ("compare.stop", "compare.leave", "compare.switch")
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("compare.")
 
     result = query_one(Result)
 
@@ -239,7 +225,7 @@ class CompareScreen(SubScreen[None]):
     async def _fail(self, error: AppError) -> None:
         if isinstance(error, DoesNotFitError):
             # The options are applied in the chat.
-            once, pairs = key("compare.once", "r"), key("chat.pairs", "f6")
+            once, pairs = key("compare.once"), key("chat.pairs")
             hint = f"Free some memory and press {once}, or choose another pair in the chat ({pairs})."
             error = AppError(error.message, hint)
         await self.result.fail(in_keys(error, self._pair))

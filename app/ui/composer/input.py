@@ -37,7 +37,6 @@ _MOST_FOUND = 200
 class PromptInput(PromptEditor):
     """Grows with the text; Enter sends, the up key recalls past prompts. The menu shows suggestions."""
 
-    BINDING_GROUP_TITLE = "Prompt"
     BINDINGS: ClassVar[list[BindingType]] = [
         *bindings(PROMPT),
         # As in shells
@@ -150,9 +149,7 @@ class PromptInput(PromptEditor):
             self._index_files(text, cursor)
             self._completed = (found[0], cursor) if found is not None and cursor is not None else None
             nothing = (
-                f"No command matches; {key('app.keys', 'f1')} lists all."
-                if text.startswith("/") and " " not in text
-                else ""
+                f"No command matches; {key('app.keys')} lists all." if text.startswith("/") and " " not in text else ""
             )
             self.menu.offer(found[1] if found is not None else (), nothing if found is not None else "")
 

@@ -16,13 +16,12 @@ from textual.widgets import Input
 
 from app.core.printable import printable
 from app.session.library import Library
-from app.ui.actions import CONVERSATIONS, bindings
+from app.ui.actions import CONVERSATIONS, bindings, bindings_of
 from app.ui.base_screen import SubScreen
 from app.ui.conversations.list import ConversationList, ConversationRow
-from app.ui.key_names import bind
 from app.ui.keys import active_key
 from app.ui.widgets.hint import Hint
-from app.ui.widgets.inputs import FilterInput, QuietInput, SearchInput, SearchLine
+from app.ui.widgets.inputs import FilterInput, QuietInput, SearchLine
 
 _MAX_LISTED = 1000
 """Number of listed conversations; the search finds the others."""
@@ -31,11 +30,7 @@ _MAX_LISTED = 1000
 class TitleInput(QuietInput):
     """Edits a title; Enter saves it, Esc and leaving do not."""
 
-    BINDING_GROUP_TITLE = "Title of a conversation"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        bind("enter", "submit", "rename", "title.take", "Save the title"),
-        bind("escape", "leave", "cancel", "title.leave", "Keep the old title"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("title.")
 
     class Left(Message):
         """The old title stays."""
@@ -52,11 +47,10 @@ class TitleInput(QuietInput):
 class ConversationPicker(Vertical):
     """Finds, opens, renames, pins and deletes conversations. With `select_at_once` the first click opens one."""
 
-    BINDING_GROUP_TITLE = "Conversations"
     BINDINGS: ClassVar[list[BindingType]] = bindings(CONVERSATIONS)
 
     conversations = query_one(ConversationList)
-    search_input = query_one(SearchInput)
+    search_input = query_one(FilterInput)
     title_input = query_one(TitleInput)
 
     @dataclass
@@ -79,7 +73,7 @@ class ConversationPicker(Vertical):
         self._renamed: int | None = None
 
     def compose(self) -> ComposeResult:
-        yield SearchLine(SearchInput(self._placeholder))
+        yield SearchLine(FilterInput(self._placeholder, "found.open"))
         yield TitleInput("empty: from the first prompt")
         yield ConversationList(select_at_once=self._select_at_once)
 
@@ -94,7 +88,7 @@ class ConversationPicker(Vertical):
 
     # Actions
 
-    @on(Input.Changed, "SearchInput")
+    @on(Input.Changed, "FilterInput")
     def _search(self) -> None:
         self.conversations.choose(0)
         self.show()
@@ -202,23 +196,10 @@ class ConversationPicker(Vertical):
 class ConversationsScreen(SubScreen[ConversationPicker.Chosen | None]):
     """Choose a conversation; the result is the choice, or None to continue unchanged."""
 
-    AUTO_FOCUS = "SearchInput"
+    AUTO_FOCUS = "FilterInput"
     CSS_PATH = "screen.tcss"
-    HEADING = BINDING_GROUP_TITLE = "Conversations"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        bind("escape", "leave", "back", "found.leave", "Back to the chat"),
-    ]
-    SHOWN_FIRST = (
-        "title.take",
-        "title.leave",
-        "found.open",
-        "found.leave",
-        "found.undelete",
-        "found.delete",
-        "found.pin",
-        "found.rename",
-        "app.quit",
-    )
+    HEADING = "Conversations"
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("found.leave")
 
     conversations = query_one(ConversationList)
 

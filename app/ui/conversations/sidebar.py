@@ -34,7 +34,7 @@ class Sidebar(Vertical):
 
         self._fills = True
         self._words = Words()
-        self._picker = ConversationPicker(self._library, f"search  {key('chat.open', 'ctrl+o')}", select_at_once=True)
+        self._picker = ConversationPicker(self._library, f"search  {key('chat.open')}", select_at_once=True)
         await self.mount(self._picker, self._words)
         self._picker.search_input.can_focus = False
         self._filled = True

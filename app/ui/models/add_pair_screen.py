@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import on, work
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.getters import query_one
@@ -22,8 +22,9 @@ from app.core.errors import AppError, UsageError
 from app.core.printable import printable
 from app.core.program import in_background
 from app.core.units import gigabytes
-from app.models.setup_task import SetupProgress
+from app.models.setup_task import SetupTask
 from app.models.source import FoundRepository, parse_source
+from app.ui.actions import bindings_of
 from app.ui.base_screen import SubScreen
 from app.ui.key_names import for_pairs, key
 from app.ui.models.downloads import UPDATE_S
@@ -62,15 +63,9 @@ class AddPairScreen(SubScreen[str | None]):
     """Enter two models, check them, and add them; the result is the name of the new pair."""
 
     HEADING = "Add a pair"
-    BINDING_GROUP_TITLE = "Another pair"
     AUTO_FOCUS = "#target"
     CSS_PATH = "setup.tcss"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("tab", "next", "next", id="add.next", tooltip="Complete the path, or next field"),
-        Binding("escape", "leave", "back", key_display="esc", id="add.leave", tooltip="Back to the pairs"),
-    ]
-
-    SHOWN_FIRST = ("line.submit", "add.next", "add.leave", "app.quit")
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("add.next", "add.leave")
 
     target = query_one("#target", SourceInput)
     draft = query_one("#draft", SourceInput)
@@ -80,8 +75,8 @@ class AddPairScreen(SubScreen[str | None]):
     def __init__(self, pairs: PairService) -> None:
         super().__init__()
         self._service = pairs
-        self._checked: tuple[str, str] | None = None
-        """The last checked sources."""
+        self._check: SetupTask | None = None
+        """The check of the sources in the fields."""
         self._searched: str | None = None
         """Search words of the displayed results."""
 
@@ -90,7 +85,7 @@ class AddPairScreen(SubScreen[str | None]):
         for role, placeholder in (("target", "the model that answers"), ("draft", _NO_DRAFT)):
             with Horizontal(classes="field"):
                 yield Static(role, classes=f"role {role}")
-                yield SourceInput(placeholder, id=role, suggester=ModelFileSuggester())
+                yield SourceInput(placeholder, "line.submit", id=role, suggester=ModelFileSuggester())
         yield RepositoryList(select_at_once=True)
         yield Static(id="findings")
 
@@ -99,15 +94,14 @@ class AddPairScreen(SubScreen[str | None]):
         self._timer = self.set_interval(UPDATE_S, self._update, pause=True)
 
     def on_unmount(self) -> None:
-        self._service.cancel_check()
+        self._end_check()
 
     @on(Input.Changed)
     def _on_changed(self) -> None:
         if self._searched is not None and self.target.value.strip() != self._searched:
             self._end_search()
-        if self._checked is not None and self._sources != self._checked:
-            self._service.cancel_check()
-            self._checked = None
+        if self._check is not None and self._sources != self._checked:
+            self._end_check()
             self._show()
 
     @on(Input.Submitted)
@@ -121,12 +115,12 @@ class AddPairScreen(SubScreen[str | None]):
             self._take()
         elif _is_search(target):
             self._search(target)
-        elif self.focused is self.target and not self._checked:
+        elif self.focused is self.target and self._check is None:
             self.set_focus(self.draft)
-        elif self._check is None or self._check.error is not None:
+        elif self._check is None or self._check.progress.error is not None:
             self._start_check()
-        elif self._check.prepared is not None:
-            self._add(self._check.prepared)
+        elif (prepared := self._check.progress.prepared) is not None:
+            self._add(prepared)
 
     def action_next(self) -> None:
         """Complete the path in the field, or go to the other field."""
@@ -169,44 +163,40 @@ class AddPairScreen(SubScreen[str | None]):
         return self.target.value.strip(), self.draft.value.strip()
 
     def _start_check(self) -> None:
-        self._checked = self._sources
-        self._service.check_sources(*self._sources)
+        self._end_check()
+        self._checked, self._check = self._sources, self._service.check(*self._sources)
         self._update()
         self._timer.resume()
 
-    @property
-    def _check(self) -> SetupProgress | None:
-        return self._service.state().check
+    def _end_check(self) -> None:
+        if self._check is not None:
+            self._check.cancel()
+            self._check = None
 
     def _update(self) -> None:
-        if self._check is None or not self._check.running:
+        if self._check is None or not self._check.progress.running:
             self._timer.pause()
         self._show()
 
     def _add(self, prepared: Prepared) -> None:
         if prepared.check.remedy is not None:
             self.hint.say(prepared.check.remedy.value)
-            return
-        try:
-            name = self._service.add_checked()
-        except AppError as error:
-            self.hint.say(printable(for_pairs(error.sentences)))
         else:
-            self.dismiss(name)
+            self.dismiss(self._service.add(prepared))
 
     def _show(self) -> None:
-        check, lines = self._check, list[Content]()
-        if check is not None and check.error is not None:
-            error = check.error
+        now, lines = self._check.progress if self._check is not None else None, list[Content]()
+        if now is not None and now.error is not None:
+            error = now.error
             lines = [
                 Content(printable(for_pairs(error.message))),
                 Content.styled(printable(for_pairs(error.hint)), "$quiet"),
             ]
-        elif check is not None and check.prepared is not None:
-            lines = list(report_lines(check.prepared, self._service.state().check_fit, self.findings.size.width))
-        elif check is not None:
-            now = ("Checking the models; nothing is downloaded yet", printable(check.header_progress or ""))
-            lines = [Content.styled(line, "$quiet") for line in now if line]
+        elif now is not None and now.prepared is not None:
+            lines = list(report_lines(now.prepared, self._service.fit(now.prepared), self.findings.size.width))
+        elif now is not None:
+            texts = ("Checking the models; nothing is downloaded yet", printable(now.header_progress or ""))
+            lines = [Content.styled(line, "$quiet") for line in texts if line]
         self.findings.update(Content("\n").join(lines))
 
 
@@ -248,7 +238,7 @@ def report_lines(prepared: Prepared, fit: str | None, room: int) -> Iterator[Con
         yield from (Content(printable(problem)) for problem in check.problems)
     else:
         verb = "download" if n_missing else "add"
-        enter = key("line.submit", "enter").capitalize()
+        enter = key("line.submit").capitalize()
         found = ": ".join(filter(None, ("Compatible", check.draft_name))) if len(names) > 1 else "Usable"
         yield Content(f"{found}. Press {enter} to {verb}.")
     yield Content("")

@@ -83,7 +83,7 @@ class DownloadLines(Static):
 
 def line_text(name: str, setup: SetupProgress, width: int) -> Content:
     """Return a setup in one line of `width` cells."""
-    name, pairs = printable(name), key("chat.pairs", "f6")
+    name, pairs = printable(name), key("chat.pairs")
     if setup.error is not None:
         failure, more = Content(f"{name}: {printable(for_chat(setup.error.message))}"), f" {pairs} shows details"
         return (cut(failure, width - len(more)) + more).stylize("$quiet")

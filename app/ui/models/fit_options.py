@@ -12,14 +12,12 @@ from textual.binding import Binding, BindingType
 from textual.containers import HorizontalGroup, VerticalGroup
 from textual.content import Content
 from textual.message import Message
-from textual.widget import Widget
 from textual.widgets import Static
 
 from app.core.errors import AppError
 from app.core.printable import printable
 from app.ui.key_names import for_chat
-from app.ui.models.state import FitOption, LoadRequest
-from app.ui.widgets.hint import Hint
+from app.ui.models.state import FitOption
 
 _OPTION_KEYS = "123456789"
 
@@ -36,7 +34,8 @@ class FitOptionLine(HorizontalGroup):
 
     def on_click(self, event: events.Click) -> None:
         event.stop()
-        _take(self, self._option)
+        if self._option.apply is not None:
+            self.post_message(FitOptionList.OptionTaken(self._option))
 
 
 class FitOptionList(VerticalGroup, can_focus=True):
@@ -49,8 +48,9 @@ class FitOptionList(VerticalGroup, can_focus=True):
 
     @dataclass
     class OptionTaken(Message):
+        """The user takes an option, which can be applied."""
+
         option: FitOption
-        request: LoadRequest
 
     def __init__(self, options: Sequence[FitOption]) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ class FitOptionList(VerticalGroup, can_focus=True):
         return False
 
     def action_take(self, key: str) -> None:
-        _take(self, self._by_key[key])
+        self.post_message(self.OptionTaken(self._by_key[key]))
 
     def action_leave(self) -> None:
         # The screen gives the focus to the prompt.
@@ -88,15 +88,6 @@ class FitOptionList(VerticalGroup, can_focus=True):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Leave the digits without an option to the prompt."""
         return parameters[0] in self._by_key if action == "take" else True
-
-
-def _take(widget: Widget, option: FitOption) -> None:
-    if option.apply is None:
-        return
-    try:
-        widget.post_message(FitOptionList.OptionTaken(option, option.apply()))
-    except AppError as error:
-        widget.post_message(Hint.Requested(error.sentences))
 
 
 class ErrorNotice(VerticalGroup):

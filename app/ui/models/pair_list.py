@@ -156,7 +156,7 @@ class PairList(ChoiceList[PairCard | None]):
             yield from _setup_result(card, setup)
             if isinstance(setup.error, HubError) and not isinstance(setup.error, CacheError) and not card.here:
                 ready = next((one.name for one in self.state.cards if one.needs_no_download), "")
-                own = f"{key('pairs.add', 'ctrl+a')} adds local GGUF files."
+                own = f"{key('pairs.add')} adds local GGUF files."
                 yield Content(printable(f"{ready} needs no download; {own}") if ready else own)
         recommendation = None if setup is not None or card.set_up else card.why
         is_in_question = card.proposal.reason and card.proposal.reason in (self.question or "")
@@ -249,9 +249,9 @@ def _setup_result(card: PairCard, setup: SetupProgress) -> Iterator[Content]:
 
 
 def _download_question(n_bytes: int) -> str:
-    escape = key("pairs.leave", "esc").capitalize()
+    escape = key("pairs.leave").capitalize()
     return f"Download {gigabytes(n_bytes)}? {_enter()} yes, {escape} no"
 
 
 def _enter() -> str:
-    return key("pairs.choose", "enter").capitalize()
+    return key("pairs.choose").capitalize()

@@ -56,7 +56,6 @@ class PairService:
         self._seen: tuple[object, ...] = ()
         """The state that the cards show: the chat's pair, whether it is loaded, and the stage of each setup."""
         self._setups: dict[str, SetupTask] = {}
-        self._check: SetupTask | None = None
         self._tasks: list[SetupTask] = []
         """All started tasks."""
 
@@ -78,17 +77,7 @@ class PairService:
         if self._stale or seen != self._seen:
             self._stale, self._seen = False, seen
             self._read(current, is_open=is_open)
-        check = self._check.progress if self._check is not None else None
-        prepared = check.prepared if check is not None else None
-        return PairsState(
-            machine=self._machine,
-            cards=self._cards,
-            setups=setups,
-            check=check,
-            check_fit=weigh(prepared.sized, self._capacity).summary if prepared is not None else None,
-            problems=tuple(self._problems),
-            busy=busy,
-        )
+        return PairsState(self._machine, self._cards, setups, tuple(self._problems), busy)
 
     def set_up(self, name: str, *, confirmed: bool = False, latest: bool = False) -> None:
         """Set a pair up, or resume; unless `confirmed`, ask before a download.
@@ -109,23 +98,20 @@ class PairService:
         """Open Tandem with this pair from now on; may raise AppError."""
         files = self._files(name)
         if files is None:
-            raise PairError(f"{name} is not set up.", f"Press {key('pairs.choose', 'enter')} to set it up.")
+            raise PairError(f"{name} is not set up.", f"Press {key('pairs.choose')} to set it up.")
         if name not in self._registered.pairs:
             self._registry.add(files)
         self._registry.set_default(name)
         self._stale = True
 
-    def check_sources(self, target: str, draft: str) -> None:
-        """Check two models, given as sources; with "" as `draft`, a draft beside the target may be found."""
-        self.cancel_check()
-        pair = partial(pair_of, target, draft.strip() or None)
-        self._check = self._run(pair, installs=False, finds_draft=not draft.strip())
+    def check(self, target: str, draft: str) -> SetupTask:
+        """Start to check two models, given as sources; with "" as `draft`, look for a draft beside the target."""
+        pair = partial(pair_of, target, draft or None)
+        return self._run(pair, installs=False, finds_draft=not draft)
 
-    def cancel_check(self) -> None:
-        """Cancel the check and forget its result."""
-        if self._check is not None:
-            self._check.cancel()
-            self._check = None
+    def fit(self, prepared: Prepared) -> str | None:
+        """Return whether checked models fit into memory, and why; None until the machine is known."""
+        return weigh(prepared.sized, self._capacity).summary
 
     def search(self, words: str) -> Sequence[FoundRepository]:
         """Return the repositories with GGUF files that a search on Hugging Face finds.
@@ -136,11 +122,8 @@ class PairService:
 
         return search(words, limit=_MAX_FOUND)
 
-    def add_checked(self) -> str:
-        """Set up the checked pair; return its name. May raise AppError."""
-        prepared = self._check.progress.prepared if self._check is not None else None
-        if prepared is None or prepared.check.problems:
-            raise PairError("There is no checked pair to add.", "Check two models first.")
+    def add(self, prepared: Prepared) -> str:
+        """Set up a checked pair; return its name."""
         asked = prepared.pair
         pair = next((known for known in self._pairs.values() if known.sources == asked.sources), None)
         if pair is None:
@@ -156,7 +139,7 @@ class PairService:
         self.state()
         files = self._files(name)
         if files is None:
-            enter = key("pairs.choose", "enter")
+            enter = key("pairs.choose")
             raise PairError(f"{name} is not on this machine.", f"Press {enter} to download it.")
         return self._opener.open(self._pairs[name], files)
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import ActiveBinding, Binding, BindingType
+from textual.binding import ActiveBinding, BindingType
 from textual.content import Content
 from textual.getters import query_one
 from textual.widgets import Input, Static
@@ -17,6 +17,7 @@ from app.core.printable import printable
 from app.models.setup_task import SetupProgress, Stage
 from app.session.session import Session
 from app.session.state import Phase
+from app.ui.actions import bindings_of
 from app.ui.base_screen import SubScreen
 from app.ui.key_names import for_pairs, key
 from app.ui.models.add_pair_screen import AddPairScreen
@@ -25,7 +26,7 @@ from app.ui.models.pair_list import PairList, question_before_setup
 from app.ui.models.service import PairService
 from app.ui.models.state import LoadRequest, PairCard, PairsState
 from app.ui.text import side_by_side
-from app.ui.widgets.inputs import FilterInput, PairFilter, SearchLine
+from app.ui.widgets.inputs import FilterInput, SearchLine
 
 EXPLANATION = "A big model answers; a small draft model makes it faster."
 _FACT_SEPARATOR = " · "
@@ -35,22 +36,12 @@ class SetupScreen(SubScreen[LoadRequest | None]):
     """Choose a pair; the result is a request to load it, or None to return to the chat, if a pair was chosen before."""
 
     HEADING = "Choose a pair"
-    BINDING_GROUP_TITLE = "Pairs"
-    AUTO_FOCUS = "PairFilter"
+    AUTO_FOCUS = "FilterInput"
     CSS_PATH = "setup.tcss"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", "back", key_display="esc", id="pairs.leave", tooltip="Clear the filter, or go back"),
-        Binding("ctrl+a", "add", "add", id="pairs.add", tooltip="Add models from a repository or file", priority=True),
-        Binding("ctrl+d", "make_default", "default", id="pairs.default", tooltip="Make it the default", priority=True),
-        Binding(
-            "ctrl+x", "cancel", "stop", id="pairs.cancel", tooltip="Stop the download or the answer", priority=True
-        ),
-    ]
-
-    SHOWN_FIRST = ("pairs.choose", "pairs.leave", "pairs.add", "pairs.default", "pairs.cancel", "app.quit")
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("pairs.leave", "pairs.add", "pairs.default", "pairs.cancel")
 
     machine = query_one("#machine", Static)
-    filter_input = query_one(PairFilter)
+    filter_input = query_one(FilterInput)
     pairs = query_one(PairList)
     bars = query_one(DownloadBars)
 
@@ -65,7 +56,7 @@ class SetupScreen(SubScreen[LoadRequest | None]):
 
     def compose_body(self) -> ComposeResult:
         yield Static(id="machine")
-        yield SearchLine(PairFilter("type to filter"))
+        yield SearchLine(FilterInput("type to filter", "pairs.choose"))
         yield PairList()
         yield DownloadBars()
 
@@ -104,12 +95,12 @@ class SetupScreen(SubScreen[LoadRequest | None]):
         elif card.is_open:
             self.dismiss(None)
         elif card.set_up and self._is_answering and not self.pairs.question:
-            after, now = key("pairs.choose", "enter"), key("pairs.cancel", "ctrl+x")
+            after, now = key("pairs.choose"), key("pairs.cancel")
             self.pairs.ask(f"An answer is being written. {after} opens this pair after it, {now} stops it first.")
         elif card.set_up:
             self._open(card.name)
         elif setup is not None and setup.running:
-            self.hint.say(f"Already running; {key('pairs.cancel', 'ctrl+x')} stops it.")
+            self.hint.say(f"Already running; {key('pairs.cancel')} stops it.")
         elif not self.pairs.question and (question := question_before_setup(card, setup)):
             self.pairs.ask(question)
         elif setup is not None and isinstance(setup.error, FileChangedError):
@@ -136,7 +127,7 @@ class SetupScreen(SubScreen[LoadRequest | None]):
         elif self._can_leave:
             self.dismiss(None)
         else:
-            choose, leave = key("pairs.choose", "enter"), key("app.quit", "ctrl+q")
+            choose, leave = key("pairs.choose"), key("app.quit")
             self.hint.say(f"Choose a pair with {choose}; {leave} quits.")
 
     def action_cancel(self) -> None:

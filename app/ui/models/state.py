@@ -54,7 +54,6 @@ class PairsState:
     Attributes:
         machine: The machine in one line; None until it is known.
         cards: The pairs, best first; the same object while nothing changes.
-        check_fit: Whether the checked models fit into memory, and why; None until the machine is known.
         problems: Why pairs are missing or cannot be opened.
         busy: Whether work is running, so that the state will change.
     """
@@ -62,8 +61,6 @@ class PairsState:
     machine: str | None = None
     cards: tuple[PairCard, ...] = ()
     setups: Mapping[str, SetupProgress] = field(default_factory=dict)
-    check: SetupProgress | None = None
-    check_fit: str | None = None
     problems: tuple[AppError, ...] = ()
     busy: bool = False
 

@@ -1,11 +1,8 @@
-"""The keys screen: every key of the screen below, and what it does; the user's own keys."""
+"""The keys screen: every key of the screen below, and what it does."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from importlib import import_module
-from pkgutil import walk_packages
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from rich.table import Table
@@ -13,22 +10,36 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import ActiveBinding, Binding, BindingType
 from textual.containers import VerticalScroll
-from textual.dom import DOMNode
 from textual.widgets import Static
 
-from app import ui
-from app.core.printable import printable
-from app.settings.table import nearest
-from app.ui.actions import BY_ID, CONVERSATIONS, MATCHES, MESSAGE
+from app.ui.actions import LED_TO, bindings_of
 from app.ui.base_screen import SubScreen
 from app.ui.commands import COMMANDS
-from app.ui.key_names import shown
+from app.ui.key_names import key, shown
 from app.ui.keys import KeyBar
 from app.ui.widgets.header import HeaderLine
 
 _EDITING_GROUP = "Editing"
+_GROUPS = {
+    "match": "Chosen message",
+    "message": "Chosen message",
+    "title": "Title of a conversation",
+    "found": "Conversations",
+    "chat": "Chat",
+    "prompt": "Prompt",
+    "app": "Program",
+    "pairs": "Pairs",
+    "line": "Another pair",
+    "add": "Another pair",
+    "settings": "Settings",
+    "value": "Value of a setting",
+    "text": "Value of a setting",
+    "tools": "Tools",
+    "compare": "Comparison",
+    "palette": "Commands",
+}
+"""Titles of actions by the beginnings of their ids."""
 _KEY_WIDTH = 22
-_KEY_NAME = re.compile(r"((ctrl|shift|alt|super)\+)*([a-z0-9]|f[1-9][0-9]?|[a-z][a-z_]+)")
 
 
 _EDIT_HELP = {
@@ -97,9 +108,7 @@ class KeyListScreen(SubScreen[None]):
     KeyListScreen { background: $background; color: $foreground; }
     KeyListScreen Static { padding: 0 1; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,f1", "dismiss", "back", key_display="esc", id="keys.leave", tooltip="Back"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("keys.leave")
 
     def __init__(self, bindings: Iterable[ActiveBinding], *, lists_commands: bool, explains: bool = False) -> None:
         super().__init__()
@@ -115,8 +124,8 @@ class KeyListScreen(SubScreen[None]):
 
     def _table(self) -> Table:
         groups: dict[str, dict[str, list[Binding]]] = {_EDITING_GROUP: {}}
-        for node, binding, _, _ in self._listed:
-            title = node.BINDING_GROUP_TITLE if binding.id else _EDITING_GROUP
+        for _, binding, _, _ in self._listed:
+            title = _GROUPS.get(binding.id.partition(".")[0]) if binding.id else _EDITING_GROUP
             if title and binding.description:
                 groups.setdefault(title, {}).setdefault(binding.action, []).append(binding)
         editing = groups.pop(_EDITING_GROUP)
@@ -124,13 +133,10 @@ class KeyListScreen(SubScreen[None]):
         if self._lists_commands:
             rows["Commands"] = [(command.usage, command.help) for command in COMMANDS.all]
             rows["Commands"].append(("@file", "Include a file"))
-            for title, actions, opener in (
-                (f"Words in this conversation: {BY_ID['chat.find'].key} finds them", MATCHES, "match.above"),
-                (f"Chosen message: {BY_ID['chat.choose'].key} chooses one", MESSAGE, "message.edit"),
-                (f"List of conversations: {BY_ID['chat.open'].key} opens it", CONVERSATIONS, "found.pin"),
-            ):
-                if all(binding.id != opener for _, binding, _, _ in self._listed):
-                    rows[title] = [(action.key, action.help) for action in actions if action.help]
+            known = {binding.id for _, binding, _, _ in self._listed}
+            for group, opener, title in LED_TO:
+                if group[0].id not in known:
+                    rows[title.format(key=key(opener.id))] = [(key(each.id), each.help) for each in group if each.help]
         if self._explains or self._lists_commands:
             numbers = {"Numbers": list(_NUMBER_MEANINGS)}
             rows = {**numbers, **rows} if self._explains else {**rows, **numbers}
@@ -155,34 +161,3 @@ def _row(together: Sequence[Binding]) -> tuple[str, str]:
     if argument == "True)" and action in _EDIT_HELP:
         does = f"Select to the {does[:1].lower()}{does[1:]}"
     return ", ".join(keys), f"{does[:1].upper()}{does[1:]}"
-
-
-# The user's own keys from the settings file
-
-
-def every_binding() -> list[Binding]:
-    """Return the bindings of the program and of every screen and widget."""
-    for module in walk_packages(ui.__path__, "app.ui."):
-        import_module(module.name)
-    places: list[type[DOMNode]] = [DOMNode]
-    for place in places:
-        places += place.__subclasses__()
-    own = [vars(place).get("BINDINGS", ()) for place in places if place.__module__.startswith("app.ui.")]
-    return list(dict.fromkeys(binding for bindings in own for binding in bindings if isinstance(binding, Binding)))
-
-
-def valid_keys(requested: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
-    """Return the valid keys by binding id, and an error for each invalid key."""
-    known = {binding.id for binding in every_binding() if binding.id}
-    valid: dict[str, str] = {}
-    errors: list[str] = []
-    for identity, text in requested.items():
-        keys = [key.strip().lower() for key in text.split(",")]
-        name = printable(identity)
-        if identity not in known:
-            errors.append(f'keys: there is no "{name}".{nearest(identity, known)}')
-        elif not all(_KEY_NAME.fullmatch(key) for key in keys):
-            errors.append(f'keys.{name} is "{printable(text)}"; it must be a key such as ctrl+k or f8.')
-        else:
-            valid[identity] = ",".join(keys)
-    return valid, errors

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 from textual import on
 from textual.app import App, ComposeResult
-from textual.binding import ActiveBinding, BindingType
+from textual.binding import ActiveBinding
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
@@ -17,10 +17,11 @@ from textual.widgets import Input
 
 from app.engine.drafting_report import capitalized
 from app.settings.table import SETTINGS
-from app.ui.actions import BY_ID, CHAT, CONVERSATIONS, MESSAGE, PROGRAM, PROMPT, Action, find
+from app.ui.actions import BY_ID, CHAT, CONVERSATIONS, LED_TO, MESSAGE, PROGRAM, PROMPT, Action
 from app.ui.base_screen import BaseScreen
 from app.ui.chat.screen import ChatScreen
-from app.ui.key_names import bind
+from app.ui.commands import find
+from app.ui.key_names import key
 from app.ui.text import MARK, cell
 from app.ui.widgets.choice_list import ChoiceList
 from app.ui.widgets.hint import Hint
@@ -42,16 +43,6 @@ class Entry:
     help: str = ""
     words: str = ""
     keys: str = ""
-
-
-class PaletteInput(FilterInput):
-    """Search line of a palette."""
-
-    BINDING_GROUP_TITLE = "Commands"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        bind("enter", "forward('enter')", "run", "palette.run", "Run the chosen line"),
-        bind("escape", "forward('escape')", "close", "palette.leave", "Close the list"),
-    ]
 
 
 class EntryList(ChoiceList[Entry]):
@@ -85,7 +76,7 @@ class Palette(ModalScreen[Entry | None], BaseScreen[Entry | None]):
         found_only: Entries that only a search shows, below the others.
     """
 
-    AUTO_FOCUS = "PaletteInput"
+    AUTO_FOCUS = "FilterInput"
     CSS_PATH = "palette.tcss"
 
     def __init__(
@@ -104,7 +95,7 @@ class Palette(ModalScreen[Entry | None], BaseScreen[Entry | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical():
-            yield SearchLine(PaletteInput(self._placeholder))
+            yield SearchLine(FilterInput(self._placeholder, "palette."))
             yield self.listed
 
     def on_resize(self) -> None:
@@ -143,27 +134,25 @@ def entries(screen: BaseScreen[Any]) -> Iterator[Entry]:
     active: dict[str, ActiveBinding] = {}
     for one in screen.active_bindings.values():
         active.setdefault(one.binding.id or "", one)
-    known = (*CHAT, *PROMPT, *PROGRAM, *MESSAGE, *CONVERSATIONS) if isinstance(screen, ChatScreen) else PROGRAM
+    chat = screen if isinstance(screen, ChatScreen) else None
+    known = (*CHAT, *PROMPT, *PROGRAM, *MESSAGE, *CONVERSATIONS) if chat is not None else PROGRAM
+    own = (BY_ID[identity] for identity in active if identity in BY_ID)
     idle = {identity for identity, one in active.items() if not one.enabled}
-    known = tuple(sorted(known, key=lambda action: action.id in idle))
-    ids = {action.id for action in known}
-    for identity, one in active.items():
-        if identity not in ids and one.binding.tooltip:
-            run = partial(screen.app.run_action, one.binding.action, one.node)
-            yield Entry(one.binding.description, run, one.binding.tooltip, keys=screen.app.get_key_display(one.binding))
-    for action in known:
+    for action in (*(each for each in own if each not in known), *sorted(known, key=lambda each: each.id in idle)):
         if not action.help or action.id == "app.commands":
             continue
-        opener = _OPENER_BY_PREFIX.get(action.id.partition(".")[0])
-        if isinstance(screen, ChatScreen) and action.is_command:
-            yield _entry(action, partial(_command, screen, action))
+        if chat is not None and action.is_command:
+            yield _entry(action, partial(_command, chat, action))
         elif action.id in active:
             one = active[action.id]
             yield _entry(action, partial(screen.app.run_action, one.binding.action, one.node))
         elif action.is_command:
             yield _entry(action, partial(screen.app.run_action, action.run))
-        elif isinstance(screen, ChatScreen) and opener is not None:
-            yield _entry(action, partial(_lead, screen, opener, action), f"{opener.key} ")
+        elif chat is not None and (opener := _OPENER_BY_ID.get(action.id)) is not None:
+            yield _entry(action, partial(_lead, chat, opener, action), f"{key(opener.id)} ")
+
+
+_OPENER_BY_ID = {action.id: opener for group, opener, _ in LED_TO for action in group}
 
 
 def settings(screen: BaseScreen[Any]) -> Iterator[Entry]:
@@ -173,20 +162,13 @@ def settings(screen: BaseScreen[Any]) -> Iterator[Entry]:
             table, _, name = setting.name.partition(".")
             run = partial(screen.action_settings, name)
             yield Entry(
-                name, run, capitalized(setting.text), f"setting {table} change", f"{BY_ID['chat.settings'].key} {name}"
+                name, run, capitalized(setting.text), f"setting {table} change", f"{key('chat.settings')} {name}"
             )
 
 
-_OPENER_BY_PREFIX = {actions[0].id.partition(".")[0]: BY_ID[opener] for actions, opener in (
-    (MESSAGE, "chat.choose"),
-    (CONVERSATIONS, "chat.open"),
-)}  # fmt: skip
-"""Actions that lead to those on a message or a conversation, which must be chosen first, by id prefix."""
-
-
 def _entry(action: Action, run: Callable[[], Awaitable[object] | object], before: str = "") -> Entry:
-    command = f" /{action.name}" if action.is_command and not action.key else ""
-    return Entry(action.name, run, action.help, action.words, f"{before}{action.key}{command}".strip())
+    command = f" /{action.name}" if action.is_command and not key(action.id) else ""
+    return Entry(action.name, run, action.help, action.words, f"{before}{key(action.id)}{command}".strip())
 
 
 async def _command(chat: ChatScreen, action: Action) -> None:
@@ -200,7 +182,7 @@ async def _lead(chat: ChatScreen, opener: Action, action: Action) -> None:
     """Open the place where an action is possible, and name its key: the user chooses its object first."""
     await chat.do(opener.run)
     screen = chat.app.screen
-    screen.call_after_refresh(lambda: screen.query_one(Hint).say(f"{action.key}: {action.help}"))
+    screen.call_after_refresh(lambda: screen.query_one(Hint).say(f"{key(action.id)}: {action.help}"))
 
 
 def themes(app: App[Any]) -> list[Entry]:

@@ -96,7 +96,7 @@ class SettingEdits:
     def not_in_scope(self, setting: Setting) -> str | None:
         """Return why a setting cannot be changed for one conversation, if so."""
         if self.scope is Scope.CONVERSATION and not setting.in_conversation:
-            return f"{setting.name} applies to all conversations; {key('settings.scope', 'tab')} changes the scope."
+            return f"{setting.name} applies to all conversations; {key('settings.scope')} changes the scope."
         return None
 
     def parse(self, setting: Setting | None, text: str) -> tuple[Value, str]:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.getters import query_one
@@ -19,6 +19,7 @@ from app.models.pair_info import PairInfo
 from app.settings.kinds import Name, Text
 from app.settings.live import LiveSettings
 from app.settings.setting import Setting
+from app.ui.actions import bindings_of
 from app.ui.base_screen import SubScreen
 from app.ui.key_names import key
 from app.ui.settings.edits import PRESET, SettingEdits, next_value
@@ -26,27 +27,10 @@ from app.ui.settings.setting_list import RELOAD, SettingList
 from app.ui.widgets.inputs import FilterInput, SearchLine, TextEditor
 
 
-class SettingFilter(FilterInput):
-    """Filters the settings by text; left and right change the chosen setting."""
-
-    BINDING_GROUP_TITLE = "Settings"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "forward('enter')", "change", id="settings.change", tooltip="Change the setting"),
-        Binding("left", "forward('left')", "less", tooltip="Decrease, or previous choice", show=False),
-        Binding("right", "forward('right')", "more", tooltip="Increase, or next choice", show=False),
-    ]
-
-
 class ValueEditor(TextEditor):
     """A value; typing replaces it, unless it is a text, which may have several lines."""
 
-    BINDING_GROUP_TITLE = "Value of a setting"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "screen.save_value", "save", id="value.keep", tooltip="Save this value"),
-        Binding(
-            "ctrl+j,shift+enter,alt+enter", "break_line", "new line", id="text.break_line", tooltip="Start a new line"
-        ),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of("value.keep", "text.break_line")
 
     _is_text = False
 
@@ -79,28 +63,14 @@ class SettingsScreen(SubScreen[bool]):
         can_load: Whether a reload is possible without a change, because the models or the draft failed to load.
     """
 
-    HEADING = BINDING_GROUP_TITLE = "Settings"
-    AUTO_FOCUS = "SettingFilter"
+    HEADING = "Settings"
+    AUTO_FOCUS = "FilterInput"
     CSS_PATH = "screen.tcss"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", "back", key_display="esc", id="settings.leave", tooltip="Back to the chat"),
-        Binding("ctrl+r", "dismiss(True)", "reload", id="settings.load", tooltip="Reload the models", priority=True),
-        Binding("tab", "scope", "scope", id="settings.scope", tooltip="All conversations, or this one", priority=True),
-        Binding("ctrl+x", "reset", "reset", id="settings.reset", tooltip="Reset the setting", priority=True),
-        Binding("ctrl+s", "save", "save preset", id="settings.save", tooltip="Save all as a preset", priority=True),
-    ]
-
-    SHOWN_FIRST = (
-        "settings.change",
-        "value.keep",
-        "text.break_line",
-        "settings.leave",
-        "settings.load",
-        "settings.scope",
-        "settings.reset",
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(
+        "settings.leave", "settings.load", "settings.scope", "settings.reset", "settings.save"
     )
 
-    filter_input = query_one(SettingFilter)
+    filter_input = query_one(FilterInput)
 
     def __init__(
         self,
@@ -130,7 +100,9 @@ class SettingsScreen(SubScreen[bool]):
         self._asks_to_reload = False
 
     def compose_body(self) -> ComposeResult:
-        yield SearchLine(SettingFilter("type to filter"), Static(id="scope"))
+        yield SearchLine(
+            FilterInput("type to filter", "settings.change", "settings.less", "settings.more"), Static(id="scope")
+        )
         yield self.settings
         yield self._editor_pane
         yield Static(id="legend")
@@ -139,7 +111,7 @@ class SettingsScreen(SubScreen[bool]):
         self._show()
         self.filter_input.insert_text_at_cursor(self._query)
 
-    @on(Input.Changed, "SettingFilter")
+    @on(Input.Changed, "FilterInput")
     def _filter(self, event: Input.Changed) -> None:
         self.settings.filter(event.value)
         self._show_legend()
@@ -237,7 +209,7 @@ class SettingsScreen(SubScreen[bool]):
         elif not self._asks_to_reload and (waiting := self._live.waiting) and waiting != self._waiting:
             self._asks_to_reload = True
             names = ", ".join(setting.name for setting in waiting)
-            now, later = key("settings.change", "enter"), key("settings.leave", "esc")
+            now, later = key("settings.change"), key("settings.leave")
             self.hint.ask(f"Reload the models for {names}? {now.capitalize()} now, {later} later")
         else:
             self.dismiss(False)
@@ -273,7 +245,7 @@ class SettingsScreen(SubScreen[bool]):
         if text := next_value(view, by):
             self._save(view.setting, text, self.hint.say)
         else:
-            self.hint.say(f"Press {key('settings.change', 'enter')} to change it.")
+            self.hint.say(f"Press {key('settings.change')} to change it.")
 
     def _after_change(self, message: str) -> None:
         self.hint.say(message)

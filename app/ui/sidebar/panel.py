@@ -89,7 +89,7 @@ def live_groups(shown: Readouts, pair: PairInfo | None, width: int, *, detailed:
         _LAST_ANSWER if is_last else "this answer", shown.numbers or GenerationStats(), shown, width, detailed=detailed
     )
     if not detailed:
-        yield [Content.styled(f"{key('chat.panel', 'f5')} more, {BY_ID['app.explain'].usage}", "$quiet")]
+        yield [Content.styled(f"{key('chat.panel')} more, {BY_ID['app.explain'].usage}", "$quiet")]
     elif pair is not None:
         yield list(_models(pair))
     # The last row, so that nothing moves when it appears.

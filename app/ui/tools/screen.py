@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.content import Content
 from textual.getters import query_one
 from textual.widgets import Input
@@ -21,6 +21,7 @@ from app.session.tool_use import ToolUse
 from app.settings.layers import Origin
 from app.settings.live import LiveSettings, Scope
 from app.settings.mcp_file import McpServer
+from app.ui.actions import bindings_of
 from app.ui.base_screen import SubScreen
 from app.ui.key_names import for_chat, key
 from app.ui.text import MARK, cell
@@ -32,15 +33,6 @@ _NAME_CELLS, _STATE_CELLS = 20, 28
 """Widths of a name and of its state."""
 _UPDATE_S = 0.5
 SETTING = "answer.tools"
-
-
-class ToolsInput(FilterInput):
-    """Takes the keys of the list."""
-
-    BINDING_GROUP_TITLE = "Tools"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "forward('enter')", "on/off", id="tools.toggle", tooltip="Switch it in this conversation"),
-    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +70,7 @@ class ServerList(ChoiceList[ServerRow]):
         """Return the tools of the chosen server, read-only tools first, or why it fails."""
         listed, allowed = self.rows[at].listed, dict(self.rows[at].allowed)
         if listed is None or listed.error is not None:
-            now = key("tools.start", "ctrl+r")
+            now = key("tools.start")
             error = listed.error if listed is not None else None
             text = for_chat(error.sentences) if error else f"It starts with the next prompt; {now} starts it now."
             names = f"Runs without a question: {', '.join(map(one_line, allowed))}" if allowed else ""
@@ -97,20 +89,14 @@ class ServerList(ChoiceList[ServerRow]):
 class ToolsScreen(SubScreen[None]):
     """Turns servers on and off."""
 
-    HEADING = BINDING_GROUP_TITLE = "Tools"
-    AUTO_FOCUS = "ToolsInput"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", "back", key_display="esc", id="tools.leave", tooltip="Back to the chat"),
-        Binding("ctrl+a", "everywhere", "for all", id="tools.everywhere", priority=True,
-                tooltip="Switch it in all conversations"),
-        Binding("ctrl+x", "ask_again", "reset", id="tools.ask_again", priority=True,
-                tooltip="Ask again before any tool of it runs"),
-        Binding("ctrl+r", "start", "start", id="tools.start", tooltip="Start all, and list their tools", priority=True),
-    ]  # fmt: skip
-    SHOWN_FIRST = ("tools.toggle", "tools.everywhere", "tools.ask_again", "tools.start", "tools.leave")
+    HEADING = "Tools"
+    AUTO_FOCUS = "FilterInput"
+    BINDINGS: ClassVar[list[BindingType]] = bindings_of(
+        "tools.everywhere", "tools.ask_again", "tools.start", "tools.leave"
+    )
 
     servers = query_one(ServerList)
-    filter_input = query_one(ToolsInput)
+    filter_input = query_one(FilterInput)
 
     def __init__(self, tools: ToolUse, live: LiveSettings, on_change: Callable[[], object]) -> None:
         super().__init__()
@@ -118,7 +104,7 @@ class ToolsScreen(SubScreen[None]):
         self._servers: Sequence[McpServer] = ()
 
     def compose_body(self) -> ComposeResult:
-        yield SearchLine(ToolsInput("type to filter"))
+        yield SearchLine(FilterInput("type to filter", "tools.toggle"))
         yield ServerList(select_at_once=True)
 
     def on_mount(self) -> None:

@@ -14,7 +14,7 @@ from app.engine.text.segments import Segment
 from app.engine.text.tool_calls import shown_call
 from app.engine.types import FinishReason
 from app.models.pair_info import PairInfo, or_longer
-from app.ui.key_names import CHOOSE, key
+from app.ui.key_names import key
 from app.ui.reading.token_rows import TokenStyles
 from app.ui.transcript.foldings import Reasoning
 from app.ui.transcript.message import MessageItem, error_parts
@@ -171,7 +171,7 @@ class AnswerMessage(MessageItem):
     def _draw_remark(self) -> None:
         is_final = self.node.ending.reason is FinishReason.CONTEXT
         calls = "this call was not run" if self.can_go_on and self.node.calls else ""
-        more = f"{key('chat.go_on', 'ctrl+g')} {'asks again' if calls else 'continues'}"
+        more = f"{key('chat.go_on')} {'asks again' if calls else 'continues'}"
         more = more if self.can_go_on and not is_final else ""
         ending = None if self._is_running or self._activity else remark_on(self.node)
         remark = "; ".join(filter(None, (self._activity, ending, calls, more)))
@@ -224,7 +224,7 @@ def in_words(ending: Ending, *, empty: bool, thought: bool = False) -> str | Non
         return repeated(ending.repeats)
     reason = _REASON_TEXTS.get(ending.reason, _empty_answer(thought=thought) if empty else None)
     if ending.reason is FinishReason.CONTEXT:
-        new, settings, more = key("chat.new", "ctrl+n"), key("chat.settings", "f4"), key("chat.go_on", "ctrl+g")
+        new, settings, more = key("chat.new"), key("chat.settings"), key("chat.go_on")
         restart = f"{new} starts a new conversation"
         if ending.at_limit:
             return f"{reason}, and it cannot be longer here; {restart}"
@@ -261,7 +261,7 @@ def in_keys(error: AppError, pair: PairInfo | None) -> AppError:
     """Return an error whose fix names keys; `pair` is the loaded pair."""
     match error:
         case DoesNotFitError():
-            other = f"{key('chat.pairs', 'f6')} chooses another pair."
+            other = f"{key('chat.pairs')} chooses another pair."
             return AppError(error.message, f"Free some memory and send the prompt again; {other}")
         case ContextOverflowError():
             return AppError(error.message, f"{_shorter(error.whose)}{_longer(error, pair)}.")
@@ -269,7 +269,7 @@ def in_keys(error: AppError, pair: PairInfo | None) -> AppError:
 
 
 def _longer(error: ContextOverflowError, pair: PairInfo | None) -> str:
-    settings = key("chat.settings", "f4")
+    settings = key("chat.settings")
     if pair is None or not error.n_tokens:
         return f", or set a longer context ({settings}, ctx)"
     return or_longer(pair, error.n_tokens, lambda enough: f"set a longer context ({settings}, ctx {enough})")
@@ -277,12 +277,12 @@ def _longer(error: ContextOverflowError, pair: PairInfo | None) -> str:
 
 def _shorter(whose: str) -> str:
     if whose == "system":
-        return f"Shorten the system prompt ({key('chat.settings', 'f4')} or /system)"
+        return f"Shorten the system prompt ({key('chat.settings')} or /system)"
     if whose == "tools":
         return "Switch servers off (/tools)"
     if whose == "pictures":
         return "Use smaller or fewer pictures"
     if whose == "prompt":
         return "Shorten it, or include a part of its files (@file.pdf:3-7)"
-    choose, edit = key("chat.choose", CHOOSE), key("message.edit", "enter")
-    return f"Start a new conversation ({key('chat.new', 'ctrl+n')}) or edit an earlier prompt ({choose}, then {edit})"
+    choose, edit = key("chat.choose"), key("message.edit")
+    return f"Start a new conversation ({key('chat.new')}) or edit an earlier prompt ({choose}, then {edit})"

@@ -145,7 +145,7 @@ class MessageItem(Item):
     @property
     def beside(self) -> str | None:
         """Return the number of this branch, and the key that switches, if there are several."""
-        others = key("message.earlier", "left/right")
+        others = key("message.earlier")
         return f"branch {self._branch} of {self._branches}, {others} goes between them" if self.has_branches else None
 
     def request_at(self, part: MessagePart, x: int, y: int) -> str:
@@ -219,7 +219,7 @@ class ToolMessage(MessageItem):
 
     def place(self, at: int, of: int, *, can_go_on: bool, model: str) -> None:
         super().place(at, of, can_go_on=can_go_on, model=model)
-        more = [*typed_rows(f"{key('chat.go_on', 'ctrl+g')} continues"), Row()] if can_go_on else [Row()]
+        more = [*typed_rows(f"{key('chat.go_on')} continues"), Row()] if can_go_on else [Row()]
         self._remark.put(0, more)
 
     def part_with(self, words: re.Pattern[str]) -> MessagePart:

@@ -26,7 +26,6 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
     A click or a key selects a message. Keys act on it only if the list has the focus, which a key gives it.
     """
 
-    BINDING_GROUP_TITLE = "Chosen message"
     BINDINGS: ClassVar[list[BindingType]] = bindings((*MATCHES, *MESSAGE))
 
     @dataclass
@@ -88,12 +87,12 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
     @property
     def key_use(self) -> str:
         """Return what keys do while the list has the focus, and how to return."""
-        chosen, leaves = self.chosen, f"{key('message.leave', 'esc')} or typing returns here"
+        chosen, leaves = self.chosen, f"{key('message.leave')} or typing returns here"
         if self._match is not None:
-            above, below = key("match.above", "enter"), key("match.below", "down")
+            above, below = key("match.above"), key("match.below")
             return f"{above}: match above, {below}: match below; {leaves}"
         if isinstance(chosen, AnswerMessage) and chosen.marked_code:
-            return f"{key('message.copy', 'f8')} copies code block {chosen.marked_code}; {leaves}"
+            return f"{key('message.copy')} copies code block {chosen.marked_code}; {leaves}"
         return f"keys act on the chosen message; {leaves}" if chosen is not None else ""
 
     def _move(self) -> bool:

@@ -89,7 +89,7 @@ class Hint(Static):
         self._draw()
 
     def _draw(self) -> None:
-        unseen = f"↓ new text below ({key('chat.follow', 'ctrl+end')})" if self._unseen else ""
+        unseen = f"↓ new text below ({key('chat.follow')})" if self._unseen else ""
         shown = Content(self._message or self._persistent or "  ".join(filter(None, (unseen, self._about))))
         self.set_class(not shown, "-silent")
         self.update(shown)

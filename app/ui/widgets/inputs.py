@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import events
-from textual.binding import Binding, BindingType
+from textual.binding import Binding, BindingsMap, BindingType
 from textual.containers import Horizontal
 from textual.message import Message
 from textual.suggester import Suggester
@@ -18,6 +18,7 @@ from textual.widget import Widget
 from textual.widgets import Input, Static, TextArea
 
 from app.core.printable import printable
+from app.ui.actions import bindings_of
 from app.ui.text import MARK
 
 _INVISIBLE_CATEGORIES = ("Zs", "Cf")
@@ -102,11 +103,21 @@ class QuietInput(Input):
 
 
 class FilterInput(QuietInput):
-    """Input that filters a list; the screen handles the keys that move in the list."""
+    """Input that filters a list; the screen handles the keys that move in the list, and those of the `actions`."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(key, f"forward('{key}')", show=False) for key in ("up", "down", "pageup", "pagedown")
     ]
+
+    def __init__(
+        self,
+        placeholder: str,
+        *actions: str,
+        id: str | None = None,  # noqa: A002 - Textual calls it so
+        suggester: Suggester | None = None,
+    ) -> None:
+        super().__init__(placeholder, id, suggester=suggester)
+        self._bindings.key_to_bindings.update(BindingsMap(bindings_of(*actions)).key_to_bindings)
 
     @dataclass
     class Pressed(Message):
@@ -139,32 +150,9 @@ class SearchLine(Horizontal):
 class SourceInput(FilterInput):
     """Input for a model source, above the repositories of a search."""
 
-    BINDING_GROUP_TITLE = "Another pair"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "submit", "go on", id="line.submit", tooltip="Check the models; press again to download them"),
-    ]
-
     def accept_suggestion(self) -> bool:
         """Accept the suggestion at the cursor; return whether there is one."""
         if not (self.cursor_at_end and self._suggestion):
             return False
         self.action_cursor_right()
         return True
-
-
-class PairFilter(FilterInput):
-    """Filter of the list of pairs."""
-
-    BINDING_GROUP_TITLE = "Pairs"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "forward('enter')", "choose", id="pairs.choose", tooltip="Set the pair up, or chat with it"),
-    ]
-
-
-class SearchInput(FilterInput):
-    """Search for conversations."""
-
-    BINDING_GROUP_TITLE = "Conversations"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "forward('enter')", "open", id="found.open", tooltip="Go on with this conversation"),
-    ]

@@ -130,10 +130,9 @@ class Setting:
 
     def ask(self, target: str, draft: str = "") -> SetupProgress:
         """Start a check and wait for its result."""
-        self.service.check_sources(target, draft)
-        inquiry = self.settled().check
-        assert inquiry is not None
-        return inquiry
+        check = self.service.check(target, draft)
+        self.settled()
+        return check.progress
 
     def _catalog(self) -> Catalog:
         if self.broken:

@@ -267,9 +267,7 @@ def test_the_host_that_is_waited_for_is_shown(
 @pytest.mark.timeout(60)
 def test_the_screen_that_adds_a_pair_shows_the_host_and_cancels(setting: Setting, hub: LoopbackHub) -> None:
     stall(hub)
-    setting.service.check_sources(TARGET, "")
-    setting.until(
-        lambda: (check := setting.service.state().check) is not None and "Waiting for " in (check.header_progress or "")
-    )
+    check = setting.service.check(TARGET, "")
+    setting.until(lambda: "Waiting for " in (check.progress.header_progress or ""))
 
     assert setting.service.close(WAIT_S)

@@ -77,14 +77,13 @@ def test_how_headers_come_is_reported_until_all_is_known(setting: Setting, hub: 
     told = "Looking at big-Q4_K_M.gguf: 0.0 MB of its header"
     setting.service.set_up("mine", confirmed=True)
     setting.until(lambda: setting.job("mine").header_progress == told)
-    setting.service.check_sources(TARGET, "")
-    setting.until(lambda: (asked := setting.service.state().check) is not None and asked.header_progress == told)
+    check = setting.service.check(TARGET, "")
+    setting.until(lambda: check.progress.header_progress == told)
     stall.release()
 
-    inquiry = setting.settled().check
+    setting.settled()
     assert (setting.job("mine").stage, setting.job("mine").header_progress) == (Stage.READY, None)
-    assert inquiry is not None
-    assert inquiry.prepared is not None
+    assert check.progress.prepared is not None
 
 
 def test_a_pair_can_be_opened_after_setup_and_restart(setting: Setting) -> None:
@@ -231,15 +230,16 @@ def test_any_repository_is_looked_at_then_downloaded(setting: Setting, tmp_path:
     assert prepared.download_bytes == sum(files.size for files in prepared.models.values())
     assert not list(tmp_path.rglob("blobs/*")), "asking downloads nothing"
 
-    name = setting.service.add_checked()
+    name = setting.service.add(prepared)
 
     assert name == "big"
     setting.until(lambda: setting.job(name).stage is Stage.READY)
     assert setting.card(name).set_up
     assert setting.again().load_request(name)
     # The same two models again are the same pair.
-    setting.ask(TARGET, f"{DRAFT}:Q8_0")
-    assert setting.service.add_checked() == "big"
+    again = setting.ask(TARGET, f"{DRAFT}:Q8_0").prepared
+    assert again is not None
+    assert setting.service.add(again) == "big"
 
 
 def test_the_machine_is_looked_at_beside_everything_else(setting: Setting) -> None:

@@ -126,6 +126,8 @@ async def test_a_low_window_has_one_row_and_a_tall_one_more() -> None:
         for number in range(1, 30):
             says(chat, (f"{number} ", D), details=replace(ROUND, number=number))
         await chat.shows("step 29 of 29")
+        assert "drafted   [" in chat.text
+        assert "draft p" not in chat.text
         for size, n in (((80, 14), 1), ((80, 24), 3), ((120, 40), 4), ((200, 60), 9)):
             await chat.pilot.resize_terminal(*size)
             await chat.until(lambda: listed(chat) == [">29", *(str(29 - at) for at in range(1, n))])  # noqa: B023

@@ -19,7 +19,8 @@ async def test_quitting_stops_the_loading() -> None:
 
 
 async def test_quit_during_an_answer_with_an_engine_that_does_not_end() -> None:
-    async with open_chat(closes=False) as chat:
+    async with open_chat() as chat:
+        chat.engine.closes = False
         await chat.send("go")
         chat.engine.says("words")
         await chat.pilot.press("ctrl+q")

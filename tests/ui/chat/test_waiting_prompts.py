@@ -78,12 +78,6 @@ async def test_an_answer_ends_while_another_conversation_is_open(tmp_path: Path)
         await chat.shows("✓ old")
         chat.engine.says("fresh")
         await chat.until(lambda: chat.said == ["You", "new", "Answer", "fresh"])
-        await chat.screen.controller.open_conversation(1)
-        await chat.until(lambda: chat.said == ["You", "old", "Answer", "old words and more"])
-        await chat.screen.controller.open_conversation(2)
-        chat.engine.says(" words")
-        await chat.until(lambda: chat.said == ["You", "new", "Answer", "fresh words"])
-        assert chat.engine.cancelled == 0
 
 
 @pytest.mark.parametrize("deleted", [True, False])
@@ -138,7 +132,7 @@ async def test_the_last_conversation_is_opened_on_request(tmp_path: Path) -> Non
 
 
 async def test_the_size_of_a_long_prompt_is_shown_before_it_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.ui.chat.message_reader.COUNT_AFTER_S", 0.01)
+    monkeypatch.setattr("app.ui.chat.input_line.COUNT_AFTER_S", 0.01)
     async with open_chat() as chat:
         chat.screen.view.prompt.put("word " * 200)
         await chat.until(lambda: chat.engine.jobs)

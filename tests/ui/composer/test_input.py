@@ -154,7 +154,7 @@ async def test_a_past_prompt_is_found_as_one_types() -> None:
         await chat.press("ctrl+s", shows="the moon")
         await chat.type("sort")
         await chat.until(lambda: "the moon" not in chat.text)
-        assert chat.screen.controller.input_mode.pending_text == "half written"
+        assert chat.screen.controller.line.pending_text == "half written"
         await chat.pilot.press("down", "enter")
         assert chat.prompt == "sort a list\nin Rust"
         assert chat.engine.requests == []

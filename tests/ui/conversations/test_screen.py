@@ -73,7 +73,7 @@ async def test_ctrl_n_keeps_the_old_one_and_the_drafts_of_both(file: Path) -> No
 
 
 async def test_the_draft_is_kept_while_it_is_typed(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.ui.chat.input_mode.STORE_AFTER_S", 0.01)
+    monkeypatch.setattr("app.ui.chat.input_line.STORE_AFTER_S", 0.01)
     async with open_chat(store=lambda: Store(file)) as chat:
         await chat.exchange("one", "first")
         await chat.type("half a")

@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 import pytest
-from textual import events
 from textual.app import App
 from textual.events import Key
 
@@ -21,9 +20,9 @@ from app.ui.chat.screen import ChatScreen
 from app.ui.composer.input import PromptInput
 from app.ui.screens.key_list import KeyListScreen
 from app.ui.terminal.driver import InputParser
-from tests.ui.driver import Chat, Driver, fill, open_chat
+from tests.ui.driver import Driver, fill, open_chat
 from tests.ui.models.driver import open_setup
-from tests.ui.settings.driver import open_panel
+from tests.ui.settings.driver import open_settings
 
 
 def live(app: App[None]) -> set[str]:
@@ -41,8 +40,8 @@ async def told(driver: Driver) -> dict[str, str]:
 
 
 async def test_f1_shows_the_keys_of_the_settings(file: Path) -> None:
-    async with open_panel(file, size=(80, 40)) as panel:
-        keys = await told(panel.chat)
+    async with open_settings(file, size=(80, 40)) as chat:
+        keys = await told(chat)
         assert "Settings" in keys
         assert (keys["tab"], keys["ctrl+s"]) == ("All conversations, or this one", "Save all as a preset")
         assert (keys["left"], keys["enter"]) == ("Decrease, or previous choice", "Change the setting")
@@ -110,20 +109,14 @@ async def test_while_a_title_is_written_its_line_has_the_keys_of_the_list(file: 
         assert screen.conversations.row.summary.title == "mountains"
 
 
-def hit(chat: Chat, *keys: str) -> None:
-    """Send keys at the same moment, without waiting."""
-    for key in keys:
-        chat.pilot.app.post_message(events.Key(key, None))
-
-
 async def test_leaving_a_screen_twice_closes_only_that_screen() -> None:
-    async with open_setup(first_run=False) as window:
+    async with open_setup(first_run=False) as chat:
         # Two keys that are pressed before the first is handled
-        setup = window.setup
+        setup = chat.setup
         setup.action_leave()
         setup.action_leave()
-        await window.until(lambda: window.in_chat)
-        assert window.app.is_running
+        await chat.in_front()
+        assert chat.app.is_running
 
 
 @pytest.mark.parametrize("key", ["f4", "f2"])
@@ -131,7 +124,7 @@ async def test_a_key_pressed_twice_opens_one_screen(key: str, tmp_path: Path) ->
     live = LiveSettings(SettingsFile(tmp_path / "settings.toml"))
     async with open_chat(live=live, store=lambda: Store(), size=(120, 40)) as chat:
         await chat.exchange("Hello", "Hi")
-        hit(chat, key, key, key)
+        chat.hit("", key, key, key)
         await chat.until(lambda: len(chat.pilot.app.screen_stack) > 1)
         await chat.pilot.pause()
         assert len(chat.pilot.app.screen_stack) == 2
@@ -139,9 +132,9 @@ async def test_a_key_pressed_twice_opens_one_screen(key: str, tmp_path: Path) ->
 
 async def test_keys_before_the_palette_is_shown_are_harmless() -> None:
     async with open_chat() as chat:
-        hit(chat, "ctrl+p", "pagedown", "pageup", "pagedown")
+        chat.hit("", "ctrl+p", "pagedown", "pageup", "pagedown")
         await chat.shows("what do you want to do?")
-        hit(chat, "escape", "escape", "escape")
+        chat.hit("", "escape", "escape", "escape")
         await chat.until(lambda: isinstance(chat.pilot.app.screen, ChatScreen))
         await chat.pilot.pause()
         assert chat.pilot.app.is_running
@@ -149,8 +142,8 @@ async def test_keys_before_the_palette_is_shown_are_harmless() -> None:
 
 async def test_text_enter_and_the_next_text_at_once_send_the_first() -> None:
     async with open_chat() as chat:
-        for key in ("o", "n", "e", "enter", "t", "w", "o"):
-            chat.pilot.app.post_message(events.Key(key, key if len(key) == 1 else None))
+        chat.hit("one", "enter")
+        chat.hit("two")
         await chat.until(lambda: chat.engine.requests)
         await chat.until(lambda: chat.prompt == "two")
         assert chat.engine.requests[0].messages[-1].content == "one"

@@ -12,8 +12,8 @@ from app.conversations.message import Ending
 from app.core.errors import ContextOverflowError
 from app.engine.types import FinishReason
 from app.ui import key_names
-from app.ui.key_names import key, name_by, shown
-from app.ui.screens.key_list import every_binding, valid_keys
+from app.ui.actions import BY_ID
+from app.ui.key_names import key, name_by, valid_keys
 from app.ui.transcript.answer import in_keys, in_words
 from tests.ui.driver import open_chat
 
@@ -21,25 +21,21 @@ _PROGRAM = Path(app.__file__).parent
 _KEY_NAME = re.compile(r"(?<![\w+])(ctrl\+\w+|f[1-9]|esc|tab|enter)(?![\w+])", re.IGNORECASE)
 _LITERAL = {
     # The keys that stop a command or the program belong to the terminal and stay.
-    "cli/run.py": {"ctrl+c"},
     "cli/compare.py": {"ctrl+c"},
-    "cli/race_session.py": {"ctrl+c"},
     "cli/serve.py": {"ctrl+c"},
     "cli/tune.py": {"ctrl+c"},
     "cli/draft_comparison.py": {"ctrl+c"},
     "cli/tune_placement.py": {"ctrl+c"},
-    "ui/app.py": {"ctrl+c"},
     # A sequence of two keys, as in shells, is no binding.
     "ui/actions.py": {"ctrl+x", "ctrl+e"},
     "cli/setup.py": {"enter"},
     "cli/crash_guard.py": {"enter"},
     # These say what a key may be called.
     "settings/checking.py": {"f8", "ctrl+k"},
-    "ui/screens/key_list.py": {"ctrl+k", "f8"},
+    "ui/key_names.py": {"ctrl+k", "f8"},
     "cli/settings.py": {"f8"},
     # This list handles its keys itself.
     "ui/models/fit_options.py": {"esc"},
-    "worker/isolated/engine.py": {"esc"},
 }
 """Keys that cannot be remapped, by the files that name them."""
 
@@ -53,10 +49,10 @@ def own_keys(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 
 
 def test_a_key_is_the_shipped_one_until_the_user_has_another(own_keys: dict[str, str]) -> None:
-    assert key("chat.new", "ctrl+n") == "ctrl+n"
+    assert key("chat.new") == "ctrl+n"
 
     own_keys["chat.new"] = "f9,ctrl+k"
-    assert key("chat.new", "ctrl+n") == "f9"
+    assert key("chat.new") == "f9"
 
 
 @pytest.mark.parametrize(
@@ -79,7 +75,7 @@ def test_a_key_with_a_name_for_programs_is_shown_as_people_read_it(
 ) -> None:
     own_keys["chat.new"] = f"{name},ctrl+k"
 
-    assert key("chat.new", "ctrl+n") == read
+    assert key("chat.new") == read
 
 
 def test_how_an_answer_ended_names_the_keys_of_the_user(own_keys: dict[str, str]) -> None:
@@ -98,59 +94,27 @@ def test_how_an_answer_ended_names_the_keys_of_the_user(own_keys: dict[str, str]
     )
 
 
-def test_every_sentence_knows_the_shipped_key() -> None:
-    bound = {
-        binding.id or "": binding.key_display or shown(binding.key.partition(",")[0]) for binding in every_binding()
-    }
-
-    named = [(file, *arguments) for file, tree in _modules() for arguments in _calls_of_key(tree)]
-
-    assert len(named) > 30
-    assert [one for one in named if bound.get(one[1]) != one[2]] == []
-
-
-def test_sentences_name_keys_by_their_bindings() -> None:
-    found = [
-        (file, text)
-        for file, tree in _modules()
-        for text in _sentences(tree)
-        if {key.lower() for key in _KEY_NAME.findall(text)} - _LITERAL.get(file, set())
-    ]
+def test_sentences_name_keys_by_their_actions() -> None:
+    found = []
+    for path in sorted(_PROGRAM.rglob("*.py")):
+        file, source = path.relative_to(_PROGRAM).as_posix(), path.read_text(encoding="utf-8")
+        # Parsing all modules would take most of the time.
+        if _KEY_NAME.search(source):
+            texts = _sentences(ast.parse(source))
+            found += [(file, text) for text in texts if _named_keys(text) - _LITERAL.get(file, set())]
 
     assert found == []
 
 
-def _modules() -> Iterator[tuple[str, ast.Module]]:
-    """Yield modules that may name a key; parsing all modules would take most of the time."""
-    for path in sorted(_PROGRAM.rglob("*.py")):
-        source = path.read_text(encoding="utf-8")
-        if "key(" in source or _KEY_NAME.search(source):
-            yield path.relative_to(_PROGRAM).as_posix(), ast.parse(source)
-
-
-def _calls_of_key(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "key":
-            identity, shipped = map(_constant, node.args)
-            yield identity, shipped.partition(",")[0]
-
-
-def _constant(argument: ast.expr) -> str:
-    """Return a key, or the name of a key that differs between systems."""
-    return getattr(key_names, argument.id) if isinstance(argument, ast.Name) else str(ast.literal_eval(argument))
+def _named_keys(text: str) -> set[str]:
+    return {key.lower() for key in _KEY_NAME.findall(text)}
 
 
 def _sentences(tree: ast.Module) -> Iterator[str]:
-    """Yield texts of several words, without docstrings and key bindings."""
-    apart: set[int] = set()
+    """Yield texts of several words, without docstrings."""
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
-        is_binding = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Binding"
-        is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        if is_docstring or is_binding:
-            shown = [one.value for one in node.keywords if one.arg == "tooltip"] if isinstance(node, ast.Call) else []
-            apart |= {id(part) for part in ast.walk(node)} - {id(part) for part in shown}
-    for node in ast.walk(tree):
-        text = node.value if isinstance(node, ast.Constant) and id(node) not in apart else None
+        text = node.value if isinstance(node, ast.Constant) and id(node) not in docstrings else None
         if isinstance(text, str) and " " in text:
             yield text
 
@@ -160,7 +124,7 @@ def test_valid_keys_are_normalized() -> None:
         {"chat.again": "f8", "chat.open": "ctrl+k,f9"},
         [],
     )
-    shipped = {binding.id: binding.key for binding in every_binding() if binding.id}
+    shipped = {action.id: action.keys for action in BY_ID.values() if action.keys}
     assert valid_keys(shipped) == (shipped, [])
 
 

@@ -3,41 +3,30 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from textual import events
 from textual.pilot import Pilot
 
 from app.ui.app import TandemApp
-from app.ui.chat.screen import ChatScreen
 from app.ui.models.add_pair_screen import AddPairScreen
 from app.ui.models.setup_screen import SetupScreen
 from tests.fake_engine import FakeEngine
 from tests.settings.in_memory import in_memory
-from tests.ui.driver import Chat, Driver
+from tests.ui.driver import Chat
 from tests.ui.fakes import FakeOpener, fake_app
 from tests.ui.models.fake_pairs import FakePairs
 
 
-class Window(Driver):
-    """A running program: keys in, screen text out."""
+class SetupChat(Chat):
+    """A running chat whose user chooses a pair."""
 
     def __init__(self, pilot: Pilot[None], app: TandemApp, engine: FakeEngine, pairs: FakePairs) -> None:
-        super().__init__(pilot)
-        self.app = app
-        self.engine = engine
+        super().__init__(pilot, app._chat, engine)
         self.pairs = pairs
-
-    def type(self, text: str, *keys: str) -> None:
-        """Send keys at the same moment, as from a quick typist, without waiting."""
-        for character in text:
-            self.app.post_message(events.Key("space" if character == " " else character, character))
-        for key in keys:
-            self.app.post_message(events.Key(key, None))
 
     async def reach_setup(self, *, first_run: bool) -> None:
         """Reach the setup screen; any run except the first has a pair loaded below it."""
         if not first_run:
             await self.until(lambda: self.engine.loads)
-            await self.chat.load()
+            await self.load()
             await self.press("f6")
         await self.until(lambda: isinstance(self.app.screen, SetupScreen) and ("refresh",) in self.pairs.calls)
 
@@ -46,22 +35,19 @@ class Window(Driver):
         assert isinstance(self.app.screen, SetupScreen)
         return self.app.screen
 
-    @property
-    def chat(self) -> Chat:
-        screen = self.app.screen_stack[0]
-        assert isinstance(screen, ChatScreen)
-        return Chat(self.pilot, screen, self.engine)
-
-    @property
-    def in_chat(self) -> bool:
-        return isinstance(self.app.screen, ChatScreen)
+    async def add(self) -> AddPairScreen:
+        """Open the screen that adds a pair."""
+        await self.press("ctrl+a")
+        await self.until(lambda: self.is_adding)
+        assert isinstance(self.app.screen, AddPairScreen)
+        return self.app.screen
 
     @property
     def is_adding(self) -> bool:
         return isinstance(self.app.screen, AddPairScreen)
 
     @property
-    def chosen(self) -> str:
+    def pair(self) -> str:
         """The name of the chosen pair; "" for the line that adds a pair."""
         card = self.setup.pairs.row
         return card.name if card is not None else ""
@@ -76,11 +62,11 @@ def setup_app(pairs: FakePairs, *, first_run: bool) -> tuple[TandemApp, FakeEngi
 @asynccontextmanager
 async def open_setup(
     pairs: FakePairs | None = None, *, first_run: bool = True, size: tuple[int, int] = (120, 40)
-) -> AsyncIterator[Window]:
+) -> AsyncIterator[SetupChat]:
     """Run the program up to its setup screen, with a pair loaded below it unless it is the first run."""
     pairs = pairs or FakePairs()
     app, engine = setup_app(pairs, first_run=first_run)
     async with app.run_test(size=size) as pilot:
-        window = Window(pilot, app, engine, pairs)
-        await window.reach_setup(first_run=first_run)
-        yield window
+        chat = SetupChat(pilot, app, engine, pairs)
+        await chat.reach_setup(first_run=first_run)
+        yield chat

@@ -15,7 +15,7 @@ from app.models.model_facts import GraphWidths, ModelFacts
 from app.models.progress import FileProgress
 from app.models.resolve import ResolvedModel
 from app.models.setup import Prepared
-from app.models.setup_task import SetupProgress, Stage
+from app.models.setup_task import SetupProgress, SetupTask, Stage
 from app.models.source import DemoModel, FoundRepository, HubModel
 from app.ui.models.service import PairService
 from app.ui.models.state import LoadRequest, PairCard, PairsState
@@ -138,6 +138,19 @@ def with_check(**changes: Any) -> Prepared:
     return replace(PREPARED, check=replace(PREPARED.check, **changes))
 
 
+class FakeCheck(SetupTask):
+    """A check of two models without a thread."""
+
+    progress = SetupProgress(Stage.CHECKING)
+    cancelled = False
+
+    def __init__(self) -> None:
+        pass
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
 class FakePairs(PairService):
     """A pair service without a thread."""
 
@@ -146,7 +159,8 @@ class FakePairs(PairService):
         self.calls: list[tuple[str, ...]] = []
         self.refuses: AppError | None = None
         self.found: Sequence[FoundRepository] = ()
-        self.reads = 0
+        self.checks: list[FakeCheck] = []
+        self.checked_fit = "tight: only 0.4 GB to spare"
 
     def change(self, name: str, **changes: object) -> None:
         """Change one card."""
@@ -159,10 +173,6 @@ class FakePairs(PairService):
         if setup.stage is Stage.READY:
             self.change(name, here=True, set_up=True, download_bytes=0)
 
-    def report_check(self, check: SetupProgress, fit: str = "tight: only 0.4 GB to spare") -> None:
-        """Set the progress of the check of two models."""
-        self.now = replace(self.now, check=check, check_fit=fit)
-
     def arguments(self, call: str) -> list[list[str]]:
         """Return the arguments of each call of a method."""
         return [args for name, *args in self.calls if name == call]
@@ -171,7 +181,6 @@ class FakePairs(PairService):
         self.calls.append(("refresh",))
 
     def state(self) -> PairsState:
-        self.reads += 1
         return self.now
 
     def set_up(self, name: str, *, confirmed: bool = False, latest: bool = False) -> None:
@@ -188,22 +197,21 @@ class FakePairs(PairService):
         for card in self.now.cards:
             self.change(card.name, is_default=card.name == name)
 
-    def check_sources(self, target: str, draft: str) -> None:
-        self.calls.append(("check_sources", target, draft))
-        self.report_check(SetupProgress(Stage.CHECKING))
+    def check(self, target: str, draft: str) -> FakeCheck:
+        self.calls.append(("check", target, draft))
+        self.checks.append(FakeCheck())
+        return self.checks[-1]
 
-    def cancel_check(self) -> None:
-        self.calls.append(("cancel_check",))
-        self.now = replace(self.now, check=None)
+    def fit(self, prepared: Prepared) -> str:
+        return self.checked_fit
 
     def search(self, words: str) -> Sequence[FoundRepository]:
         self._refuse()
         self.calls.append(("search", words))
         return self.found
 
-    def add_checked(self) -> str:
-        self._refuse()
-        self.calls.append(("add_checked",))
+    def add(self, prepared: Prepared) -> str:
+        self.calls.append(("add", prepared.pair.name))
         pair = Pair("added", "owner/big + owner/small", HubModel("owner/big"), HubModel("owner/small"))
         added = PairCard(pair, Proposal(pair, Fit.UNWEIGHED), target="Big Q4_K_M", draft="Small Q8_0", size="2.0 GB")
         self.now = replace(self.now, cards=(added, *self.now.cards))

@@ -4,11 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from app.core.errors import AppError, DoesNotFitError
+from app.core.errors import DoesNotFitError
 from app.core.units import GIB
 from app.hardware.offers import Offer
 from app.session.state import Phase
-from app.ui.chat.screen import ChatScreen
 from app.ui.models.fit_options import ErrorNotice, FitOptionLine, FitOptionList
 from app.worker.events import Failed
 from tests.ui.compare.driver import open_comparison
@@ -170,13 +169,3 @@ async def test_a_failed_load_is_shown_in_every_conversation(file: Path, key: str
         await chat.load()
         await chat.pilot.press("ctrl+n")
         await chat.until(lambda: not chat.screen.query(ErrorNotice))
-
-
-async def test_a_failed_answer_is_not_shown_in_another_conversation() -> None:
-    async with open_chat() as chat:
-        await chat.send("Why?")
-        chat.engine.fails(AppError("It broke."))
-        await chat.shows("It broke.")
-        await chat.pilot.press("ctrl+n")
-        await chat.until(lambda: "It broke." not in chat.text)
-        assert isinstance(chat.pilot.app.screen, ChatScreen)

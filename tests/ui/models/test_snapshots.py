@@ -9,11 +9,11 @@ from textual.pilot import Pilot
 from app.core.errors import HubError
 from app.hardware.recommend import why
 from app.models.setup_task import SetupProgress, Stage
-from tests.ui.models.driver import Window, setup_app
+from tests.ui.models.driver import SetupChat, setup_app
 from tests.ui.models.fake_pairs import BEGUN, CODER, FakePairs, facts, models, with_check
 from tests.ui.pictures import SIZES, THEMES, SnapCompare
 
-Scene = Callable[[Window], Awaitable[None]]
+Scene = Callable[[SetupChat], Awaitable[None]]
 
 
 def picture(compare: SnapCompare, scene: Scene, size: tuple[int, int], theme: str, *, first_run: bool = True) -> bool:
@@ -22,48 +22,48 @@ def picture(compare: SnapCompare, scene: Scene, size: tuple[int, int], theme: st
     app.theme = theme
 
     async def run_before(pilot: Pilot[None]) -> None:
-        window = Window(pilot, app, engine, pairs)
-        await window.reach_setup(first_run=first_run)
-        await scene(window)
+        chat = SetupChat(pilot, app, engine, pairs)
+        await chat.reach_setup(first_run=first_run)
+        await scene(chat)
 
     return compare(app, terminal_size=size, run_before=run_before)
 
 
-async def downloading(window: Window) -> None:
-    window.pairs.change("llama-8b", here=True, set_up=True, is_default=True)
-    window.pairs.report("coder-32b", BEGUN)
-    await window.shows("MB/s")
-    await window.shows("default")
+async def downloading(chat: SetupChat) -> None:
+    chat.pairs.change("llama-8b", here=True, set_up=True, is_default=True)
+    chat.pairs.report("coder-32b", BEGUN)
+    await chat.shows("MB/s")
+    await chat.shows("default")
 
 
-async def filtered(window: Window) -> None:
-    window.type("llama", "down")
-    await window.until(lambda: window.chosen == "llama-70b")
+async def filtered(chat: SetupChat) -> None:
+    chat.hit("llama", "down")
+    await chat.until(lambda: chat.pair == "llama-70b")
 
 
-async def offline(window: Window) -> None:
+async def offline(chat: SetupChat) -> None:
     error = HubError(
         "huggingface.co cannot be found.", "This machine seems to be offline, or its name service does not answer."
     )
-    window.pairs.report("coder-32b", SetupProgress(Stage.FAILED, error=error))
-    await window.shows("seems to be offline")
+    chat.pairs.report("coder-32b", SetupProgress(Stage.FAILED, error=error))
+    await chat.shows("seems to be offline")
 
 
-async def stopped(window: Window) -> None:
-    window.pairs.report("coder-32b", replace(BEGUN, stage=Stage.STOPPED))
-    await window.shows("Press Enter to resume")
+async def stopped(chat: SetupChat) -> None:
+    chat.pairs.report("coder-32b", replace(BEGUN, stage=Stage.STOPPED))
+    await chat.shows("Press Enter to resume")
 
 
-async def asked(window: Window) -> None:
-    await window.press("enter", shows="Download 20.5 GB? Enter yes")
+async def asked(chat: SetupChat) -> None:
+    await chat.press("enter", shows="Download 20.5 GB? Enter yes")
 
 
-async def adding(window: Window) -> None:
-    await window.press("ctrl+a")
-    window.type("bartowski/Qwen2.5-Coder-32B-Instruct-GGUF", "enter")
-    await window.until(lambda: window.is_adding and window.app.focused is not None and window.app.focused.id == "draft")
-    window.type("Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF:Q8_0", "enter")
-    await window.until(lambda: window.pairs.arguments("check_sources"))
+async def adding(chat: SetupChat) -> None:
+    await chat.add()
+    chat.hit("bartowski/Qwen2.5-Coder-32B-Instruct-GGUF", "enter")
+    await chat.until(lambda: chat.is_adding and chat.app.focused is not None and chat.app.focused.id == "draft")
+    chat.hit("Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF:Q8_0", "enter")
+    await chat.until(lambda: chat.pairs.arguments("check"))
     prepared = with_check(
         target=facts("Qwen2.5 Coder 32B Instruct", "Q4_K_M"),
         draft=facts("Qwen2.5 Coder 0.5B Instruct", "Q8_0"),
@@ -75,30 +75,30 @@ async def adding(window: Window) -> None:
         download_bytes=19_851_000_000,
         free_bytes=310_000_000_000,
     )
-    fit = "fits: 1.9 GB to spare on RTX 4090"
-    window.pairs.report_check(SetupProgress(Stage.CHECKED, prepared=prepared), fit)
-    await window.shows("Compatible.")
+    chat.pairs.checked_fit = "fits: 1.9 GB to spare on RTX 4090"
+    chat.pairs.checks[-1].progress = SetupProgress(Stage.CHECKED, prepared=prepared)
+    await chat.shows("Compatible.")
 
 
-async def open_pair(window: Window) -> None:
-    window.pairs.change("demo", set_up=True, here=True, is_default=True)
-    window.pairs.change("llama-8b", set_up=True, here=True, is_open=True)
-    await window.until(lambda: any("llama-8b" in row and "loaded" in row for row in window.rows))
-    window.setup.pairs.choose_pair("llama-8b")
-    await window.shows("16.1 GB to spare")
+async def open_pair(chat: SetupChat) -> None:
+    chat.pairs.change("demo", set_up=True, here=True, is_default=True)
+    chat.pairs.change("llama-8b", set_up=True, here=True, is_open=True)
+    await chat.until(lambda: any("llama-8b" in row and "loaded" in row for row in chat.rows))
+    chat.setup.pairs.choose_pair("llama-8b")
+    await chat.shows("16.1 GB to spare")
 
 
-async def recommended(window: Window) -> None:
+async def recommended(chat: SetupChat) -> None:
     proposal = replace(CODER.proposal, speed=34.0, measured="34 tok/s")
-    window.pairs.change("coder-32b", proposal=proposal, why=why([proposal]))
-    await window.shows("at reading speed,")
+    chat.pairs.change("coder-32b", proposal=proposal, why=why([proposal]))
+    await chat.shows("at reading speed,")
 
 
-async def beside_the_chat(window: Window) -> None:
-    window.pairs.report("coder-32b", BEGUN)
-    await window.press("escape")
-    await window.until(lambda: window.in_chat)
-    await window.shows("coder-32b  target 62%")
+async def beside_the_chat(chat: SetupChat) -> None:
+    chat.pairs.report("coder-32b", BEGUN)
+    await chat.press("escape")
+    await chat.in_front()
+    await chat.shows("coder-32b  target 62%")
 
 
 @pytest.mark.parametrize(("size", "theme"), list(zip(SIZES, THEMES, strict=False)), ids=str)

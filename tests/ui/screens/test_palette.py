@@ -13,7 +13,7 @@ from app.ui.screens.key_list import KeyListScreen
 from app.ui.screens.palette import Palette
 from app.ui.text import MARK
 from tests.ui.driver import Chat, open_chat
-from tests.ui.settings.driver import open_panel
+from tests.ui.settings.driver import open_settings
 
 
 async def open_palette(chat: Chat, query: str = "") -> Palette:
@@ -61,28 +61,20 @@ async def test_a_command_is_completed_in_the_input_line_which_keeps_its_text() -
             await chat.until(lambda: chat.prompt == "Name three")
 
 
-async def test_a_setting_is_found_and_opened() -> None:
-    async with open_chat() as chat:
-        await open_palette(chat, "temperature")
-        await chat.shows("f4 temp")
-        await chat.press("down", "enter", shows="Temperature; 0 is greedy.")
-
-
-@pytest.mark.parametrize("query", ["TTFT", "what the numbers mean"])
-async def test_the_numbers_are_explained(query: str) -> None:
+@pytest.mark.parametrize(
+    ("query", "keys", "shown"),
+    [
+        ("temperature", ["down", "enter"], "Temperature; 0 is greedy."),
+        ("TTFT", ["enter"], "Time until the first token of an answer (TTFT)"),
+        ("what the numbers mean", ["enter"], "Time until the first token of an answer (TTFT)"),
+        ("continue", ["enter"], "There is no answer to continue."),
+        ("stop", ["enter"], "No answer is being written."),
+    ],
+)
+async def test_an_action_or_a_setting_is_found_and_run(query: str, keys: list[str], shown: str) -> None:
     async with open_chat() as chat:
         await open_palette(chat, query)
-        await chat.press("enter", shows="Time until the first token of an answer (TTFT)")
-        await chat.press("escape")
-        await chat.in_front()
-        await chat.enter("/explain", "Numbers")
-
-
-async def test_an_action_that_is_not_possible_says_why() -> None:
-    async with open_chat() as chat:
-        for query, why in (("continue", "There is no answer to continue."), ("stop", "No answer is being written.")):
-            await open_palette(chat, query)
-            await chat.press("enter", shows=why)
+        await chat.press(*keys, shows=shown)
 
 
 async def test_a_message_action_chooses_a_message_first() -> None:
@@ -114,15 +106,15 @@ async def test_an_unmatched_search_names_the_key_for_all_commands() -> None:
 async def test_a_long_list_scrolls_to_the_chosen_line() -> None:
     async with open_chat(size=(80, 16)) as chat:
         await open_palette(chat)
-        await chat.press(*["pagedown"] * 8, shows="Restore the deleted conversation")
+        await chat.press(*["pagedown"] * 8, shows="Rename a conversation")
 
 
 async def test_another_screen_lists_its_own_keys(file: Path) -> None:
-    async with open_panel(file) as panel:
-        palette = await open_palette(panel.chat, "preset")
-        await panel.chat.shows("Save all as a preset")
+    async with open_settings(file) as chat:
+        palette = await open_palette(chat, "preset")
+        await chat.shows("Save all as a preset")
         assert "regenerate" not in {entry.name for entry in palette.listed.rows}
-        await panel.chat.press("enter", shows="name of the preset")
+        await chat.press("enter", shows="name of the preset")
 
 
 def point(chat: Chat, kind: type[events.MouseEvent], x: int, y: int, button: int = 0) -> None:

@@ -2,78 +2,74 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
+
+from textual.pilot import Pilot
 
 from app.session.library import StoreOpener
 from app.settings.file import SettingsFile
 from app.settings.layers import Layer
 from app.settings.live import LiveSettings
-from app.ui.chat.screen import ChatScreen
+from app.ui.app import TandemApp
 from app.ui.settings.screen import SettingsScreen
+from tests.fake_engine import FakeEngine
 from tests.ui.driver import Chat
 from tests.ui.fakes import FakeOpener, fake_app
 
 
-@dataclass
-class Panel:
-    """The program with its settings."""
+class SettingsChat(Chat):
+    """A running chat with its settings."""
 
-    chat: Chat
-    live: LiveSettings
-
-    @property
-    def screen(self) -> SettingsScreen:
-        screen = self.chat.pilot.app.screen
-        assert isinstance(screen, SettingsScreen)
-        return screen
+    def __init__(self, pilot: Pilot[None], app: TandemApp, engine: FakeEngine, live: LiveSettings) -> None:
+        super().__init__(pilot, app._chat, engine)
+        self.live = live
 
     @property
-    def chosen(self) -> str:
-        view = self.screen.settings.row
+    def panel(self) -> SettingsScreen:
+        assert isinstance(self.app.screen, SettingsScreen)
+        return self.app.screen
+
+    @property
+    def setting(self) -> str:
+        """The name of the chosen setting."""
+        view = self.panel.settings.row
         return view.name if view is not None else ""
-
-    async def press(self, *keys: str, shows: str | None = None) -> None:
-        await self.chat.press(*keys, shows=shows)
 
     async def open(self) -> None:
         await self.press("f4")
-        await self.chat.until(lambda: isinstance(self.chat.pilot.app.screen, SettingsScreen))
-        await self.chat.pilot.pause()
+        await self.until(lambda: isinstance(self.app.screen, SettingsScreen))
+        await self.pilot.pause()
 
     async def close(self) -> None:
         await self.press("escape")
-        await self.chat.until(lambda: isinstance(self.chat.pilot.app.screen, ChatScreen))
+        await self.in_front()
 
     async def find(self, words: str, *, shows: str | None = None) -> None:
         """Filter, so that the first found setting is chosen; wait for a text if one is given."""
-        self.screen.filter_input.value = words
-        await self.chat.pilot.pause()
+        self.panel.filter_input.value = words
+        await self.pilot.pause()
         if shows is not None:
-            await self.chat.shows(shows)
+            await self.shows(shows)
 
 
 @asynccontextmanager
-async def open_panel(
+async def open_settings(
     file: Path,
     *,
     flags: Layer | None = None,
     pair: Layer | None = None,
-    model: Layer | None = None,
     size: tuple[int, int] = (100, 30),
     store: StoreOpener | None = None,
     opened: bool = True,
-) -> AsyncIterator[Panel]:
-    """Run the program, with the panel open."""
-    live = LiveSettings(SettingsFile(file), flags, pair, model)
+) -> AsyncIterator[SettingsChat]:
+    """Run the program, with the settings open."""
+    live = LiveSettings(SettingsFile(file), flags, pair)
     live.loading()
     app, engine = fake_app(opener=FakeOpener(live, "Again"), store=store)
     async with app.run_test(size=size) as pilot:
-        screen = app.screen
-        assert isinstance(screen, ChatScreen)
-        panel = Panel(Chat(pilot, screen, engine), live)
-        await panel.chat.until(lambda: engine.loads)
-        await panel.chat.load()
+        chat = SettingsChat(pilot, app, engine, live)
+        await chat.until(lambda: engine.loads)
+        await chat.load()
         if opened:
-            await panel.open()
-        yield panel
+            await chat.open()
+        yield chat

@@ -10,7 +10,7 @@ from app.session.state import Phase
 from app.ui.chat.screen import ChatScreen
 from tests.fake_engine import PAIR
 from tests.ui.driver import open_chat
-from tests.ui.settings.driver import Panel, open_panel
+from tests.ui.settings.driver import SettingsChat, open_settings
 
 
 async def test_ctrl_d_turns_drafting_off_and_on() -> None:
@@ -47,38 +47,38 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "settings.toml"
 
 
-async def loaded(panel: Panel, pair: object = SMALL) -> None:
+async def loaded(chat: SettingsChat, pair: object = SMALL) -> None:
     """Let another pair be loaded, and open the settings."""
-    panel.chat.engine.loaded(pair)  # type: ignore[arg-type]
-    await panel.chat.until(lambda: panel.chat.screen.session.pair == pair)
-    await panel.chat.until(lambda: panel.chat.screen.session.phase is Phase.READY)
-    await panel.open()
+    chat.engine.loaded(pair)  # type: ignore[arg-type]
+    await chat.until(lambda: chat.screen.session.pair == pair)
+    await chat.until(lambda: chat.screen.session.phase is Phase.READY)
+    await chat.open()
 
 
 async def test_the_setting_shows_the_context_and_its_limit(file: Path) -> None:
-    async with open_panel(file, opened=False) as panel:
-        await loaded(panel, replace(SMALL, n_ctx=2048))
-        await panel.find("ctx", shows=f"Now 2,048, at most 8,192 here: {TRAINED}.")
+    async with open_settings(file, opened=False) as chat:
+        await loaded(chat, replace(SMALL, n_ctx=2048))
+        await chat.find("ctx", shows=f"Now 2,048, at most 8,192 here: {TRAINED}.")
 
 
 async def test_a_context_longer_than_the_limit_is_saved_with_a_remark(file: Path) -> None:
-    async with open_panel(file, opened=False) as panel:
-        await loaded(panel)
-        await panel.find("ctx")
-        await panel.press("enter", *"16384", "enter")
+    async with open_settings(file, opened=False) as chat:
+        await loaded(chat)
+        await chat.find("ctx")
+        await chat.press("enter", *"16384", "enter")
         # It applies to other pairs too, so it is kept.
-        await panel.chat.shows(f"At most 8,192 tokens: {TRAINED}.")
-        assert panel.live.resolved()["model.ctx"] == 16384
+        await chat.shows(f"At most 8,192 tokens: {TRAINED}.")
+        assert chat.live.resolved()["model.ctx"] == 16384
 
 
 async def test_a_pending_reload_can_be_done_later(file: Path) -> None:
-    async with open_panel(file) as panel:
-        await panel.find("ctx")
-        assert "ctrl+r reload" not in panel.chat.text
-        await panel.press("enter", *"16384", "enter", shows="ctrl+r reload")
-        await panel.press("escape", "escape")
-        await panel.chat.until(lambda: isinstance(panel.chat.pilot.app.screen, ChatScreen))
-        assert panel.chat.engine.loads == 1
-        await panel.open()
-        await panel.press("ctrl+r")
-        await panel.chat.until(lambda: panel.chat.engine.loads == 2)
+    async with open_settings(file) as chat:
+        await chat.find("ctx")
+        assert "ctrl+r reload" not in chat.text
+        await chat.press("enter", *"16384", "enter", shows="ctrl+r reload")
+        await chat.press("escape", "escape")
+        await chat.until(lambda: isinstance(chat.pilot.app.screen, ChatScreen))
+        assert chat.engine.loads == 1
+        await chat.open()
+        await chat.press("ctrl+r")
+        await chat.until(lambda: chat.engine.loads == 2)
