@@ -14,7 +14,7 @@ from app.core.units import GB
 from app.hardware.build_choices import known_builds
 from app.hardware.recommend import propose
 from app.models.catalog import Catalog, shipped_file
-from app.ui.actions import CHAT, PROGRAM, bindings
+from app.ui.actions import bindings
 from app.ui.composer.input import PromptInput
 from tests.capacities import in_ram, on_gpu
 from tests.cli.commands import every_command
@@ -104,7 +104,7 @@ def test_the_pair_for_a_machine_without_a_gpu_is_named(size: int) -> None:
 
 
 def test_every_key_of_the_readme_does_what_it_shows() -> None:
-    bound = [one for one in [*bindings((*PROGRAM, *CHAT)), *PromptInput.BINDINGS] if isinstance(one, Binding)]
+    bound = [one for one in [*bindings("app.", "chat."), *PromptInput.BINDINGS] if isinstance(one, Binding)]
     does = {key: f"{one.description}: {one.tooltip}".lower() for one in reversed(bound) for key in one.key.split(",")}
     rows = dict(re.findall(r"^\| ((?:`?[@/a-z0-9+]+`?(?:, )?)+) \| (.+?) \|$", _README, re.MULTILINE))
     keys = {key: text for row, text in rows.items() for key in row.split(", ") if re.fullmatch(r"f\d|ctrl\+\w+", key)}

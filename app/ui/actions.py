@@ -6,7 +6,6 @@ Key bindings, slash commands, the palette and the list of keys come from these t
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 
@@ -274,13 +273,11 @@ LED_TO = (
 """Actions on something that must be chosen first, the action that leads to it, and their title in the list of keys."""
 
 
-def bindings_of(*identities: str) -> list[BindingType]:
-    """Return the key bindings of the actions with these ids, or beginnings of ids."""
-    return bindings(action for action in BY_ID.values() if action.id.startswith(identities))
+def bindings(*identities: str, runner: str | None = None) -> list[BindingType]:
+    """Return the key bindings of the actions with these ids, or beginnings of ids.
 
-
-def bindings(actions: Iterable[Action], runner: str | None = None) -> list[BindingType]:
-    """Return the key bindings of actions; a runner is an action that receives their names and arguments."""
+    A runner is an action that receives their names and arguments.
+    """
     return [
         Binding(
             action.keys,
@@ -292,8 +289,8 @@ def bindings(actions: Iterable[Action], runner: str | None = None) -> list[Bindi
             priority=action.priority,
             key_display=action.key_display,
         )
-        for action in actions
-        if action.keys is not None
+        for action in BY_ID.values()
+        if action.keys is not None and action.id.startswith(identities)
     ]
 
 

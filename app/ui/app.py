@@ -25,7 +25,7 @@ from app.session.library import StoreOpener
 from app.session.session import Session
 from app.session.tool_use import ToolUse
 from app.settings.layers import Resolved
-from app.ui import actions
+from app.ui.actions import bindings
 from app.ui.base_screen import BaseScreen, SubScreen
 from app.ui.chat.renderer import collect_young_objects_only
 from app.ui.chat.screen import ChatScreen
@@ -67,7 +67,7 @@ class TandemApp(App[None], inherit_bindings=False):
 
     TITLE = "Tandem"
     CSS_PATH = "screens/chat.tcss"
-    BINDINGS: ClassVar[list[BindingType]] = actions.bindings(actions.PROGRAM)
+    BINDINGS: ClassVar[list[BindingType]] = bindings("app.")
 
     def __init__(
         self,

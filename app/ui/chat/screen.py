@@ -17,7 +17,7 @@ from textual.widgets import Input, TextArea
 from app.core.errors import AppError
 from app.session.session import Session
 from app.session.state import Phase
-from app.ui.actions import BY_ID, CHAT, bindings
+from app.ui.actions import BY_ID, bindings
 from app.ui.base_screen import BaseScreen
 from app.ui.chat.controller import ChatController
 from app.ui.chat.view import ChatView
@@ -44,7 +44,7 @@ class ChatScreen(BaseScreen[None]):
     """A conversation with a pair. Other screens are imported when they are opened."""
 
     AUTO_FOCUS = "PromptInput"
-    BINDINGS: ClassVar[list[BindingType]] = bindings(CHAT, "do")
+    BINDINGS: ClassVar[list[BindingType]] = bindings("chat.", runner="do")
 
     def __init__(self, session: Session, queue: EventQueue, opener: Opener, pairs: PairService) -> None:
         super().__init__()

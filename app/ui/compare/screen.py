@@ -20,7 +20,7 @@ from app.engine.events import PromptProgress, Step
 from app.engine.types import DraftParams
 from app.session.session import Session
 from app.settings.layers import automatic
-from app.ui.actions import bindings_of
+from app.ui.actions import bindings
 from app.ui.base_screen import SubScreen
 from app.ui.compare.panes import PromptLines, Result, SidePane, median_figures
 from app.ui.event_queue import EventBatch, OverlayHandler
@@ -47,7 +47,7 @@ class CompareScreen(SubScreen[None]):
 
     HEADING = "Compare"
     CSS_PATH = "screen.tcss"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of("compare.")
+    BINDINGS: ClassVar[list[BindingType]] = bindings("compare.")
 
     result = query_one(Result)
 

@@ -21,7 +21,7 @@ from app.core.printable import printable
 from app.core.program import in_background
 from app.core.regular_file import with_line_feeds
 from app.session.library import Library
-from app.ui.actions import PROMPT, bindings
+from app.ui.actions import bindings
 from app.ui.composer.completion import PastPrompts, Suggestion, Suggestions, completions
 from app.ui.composer.editor import LONGEST, PromptEditor
 from app.ui.composer.file_search import index_files
@@ -38,7 +38,7 @@ class PromptInput(PromptEditor):
     """Grows with the text; Enter sends, the up key recalls past prompts. The menu shows suggestions."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        *bindings(PROMPT),
+        *bindings("prompt."),
         # As in shells
         Binding("alt+d", "delete_word_right", show=False),
     ]

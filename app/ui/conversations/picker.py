@@ -16,7 +16,7 @@ from textual.widgets import Input
 
 from app.core.printable import printable
 from app.session.library import Library
-from app.ui.actions import CONVERSATIONS, bindings, bindings_of
+from app.ui.actions import bindings
 from app.ui.base_screen import SubScreen
 from app.ui.conversations.list import ConversationList, ConversationRow
 from app.ui.keys import active_key
@@ -30,7 +30,7 @@ _MAX_LISTED = 1000
 class TitleInput(QuietInput):
     """Edits a title; Enter saves it, Esc and leaving do not."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of("title.")
+    BINDINGS: ClassVar[list[BindingType]] = bindings("title.")
 
     class Left(Message):
         """The old title stays."""
@@ -47,7 +47,7 @@ class TitleInput(QuietInput):
 class ConversationPicker(Vertical):
     """Finds, opens, renames, pins and deletes conversations. With `select_at_once` the first click opens one."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings(CONVERSATIONS)
+    BINDINGS: ClassVar[list[BindingType]] = bindings("found.pin", "found.rename", "found.delete", "found.undelete")
 
     conversations = query_one(ConversationList)
     search_input = query_one(FilterInput)
@@ -199,7 +199,7 @@ class ConversationsScreen(SubScreen[ConversationPicker.Chosen | None]):
     AUTO_FOCUS = "FilterInput"
     CSS_PATH = "screen.tcss"
     HEADING = "Conversations"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of("found.leave")
+    BINDINGS: ClassVar[list[BindingType]] = bindings("found.leave")
 
     conversations = query_one(ConversationList)
 

@@ -24,7 +24,7 @@ from app.core.program import in_background
 from app.core.units import gigabytes
 from app.models.setup_task import SetupTask
 from app.models.source import FoundRepository, parse_source
-from app.ui.actions import bindings_of
+from app.ui.actions import bindings
 from app.ui.base_screen import SubScreen
 from app.ui.key_names import for_pairs, key
 from app.ui.models.downloads import UPDATE_S
@@ -65,7 +65,7 @@ class AddPairScreen(SubScreen[str | None]):
     HEADING = "Add a pair"
     AUTO_FOCUS = "#target"
     CSS_PATH = "setup.tcss"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of("add.next", "add.leave")
+    BINDINGS: ClassVar[list[BindingType]] = bindings("add.next", "add.leave")
 
     target = query_one("#target", SourceInput)
     draft = query_one("#draft", SourceInput)

@@ -17,7 +17,7 @@ from app.core.printable import printable
 from app.models.setup_task import SetupProgress, Stage
 from app.session.session import Session
 from app.session.state import Phase
-from app.ui.actions import bindings_of
+from app.ui.actions import bindings
 from app.ui.base_screen import SubScreen
 from app.ui.key_names import for_pairs, key
 from app.ui.models.add_pair_screen import AddPairScreen
@@ -38,7 +38,7 @@ class SetupScreen(SubScreen[LoadRequest | None]):
     HEADING = "Choose a pair"
     AUTO_FOCUS = "FilterInput"
     CSS_PATH = "setup.tcss"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of("pairs.leave", "pairs.add", "pairs.default", "pairs.cancel")
+    BINDINGS: ClassVar[list[BindingType]] = bindings("pairs.leave", "pairs.add", "pairs.default", "pairs.cancel")
 
     machine = query_one("#machine", Static)
     filter_input = query_one(FilterInput)

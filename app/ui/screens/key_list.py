@@ -12,7 +12,7 @@ from textual.binding import ActiveBinding, Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
-from app.ui.actions import LED_TO, bindings_of
+from app.ui.actions import LED_TO, bindings
 from app.ui.base_screen import SubScreen
 from app.ui.commands import COMMANDS
 from app.ui.key_names import key, shown
@@ -108,7 +108,7 @@ class KeyListScreen(SubScreen[None]):
     KeyListScreen { background: $background; color: $foreground; }
     KeyListScreen Static { padding: 0 1; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of("keys.leave")
+    BINDINGS: ClassVar[list[BindingType]] = bindings("keys.leave")
 
     def __init__(self, bindings: Iterable[ActiveBinding], *, lists_commands: bool, explains: bool = False) -> None:
         super().__init__()

@@ -19,7 +19,7 @@ from app.models.pair_info import PairInfo
 from app.settings.kinds import Name, Text
 from app.settings.live import LiveSettings
 from app.settings.setting import Setting
-from app.ui.actions import bindings_of
+from app.ui.actions import bindings
 from app.ui.base_screen import SubScreen
 from app.ui.key_names import key
 from app.ui.settings.edits import PRESET, SettingEdits, next_value
@@ -30,7 +30,7 @@ from app.ui.widgets.inputs import FilterInput, SearchLine, TextEditor
 class ValueEditor(TextEditor):
     """A value; typing replaces it, unless it is a text, which may have several lines."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of("value.keep", "text.break_line")
+    BINDINGS: ClassVar[list[BindingType]] = bindings("value.keep", "text.break_line")
 
     _is_text = False
 
@@ -66,7 +66,7 @@ class SettingsScreen(SubScreen[bool]):
     HEADING = "Settings"
     AUTO_FOCUS = "FilterInput"
     CSS_PATH = "screen.tcss"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of(
+    BINDINGS: ClassVar[list[BindingType]] = bindings(
         "settings.leave", "settings.load", "settings.scope", "settings.reset", "settings.save"
     )
 

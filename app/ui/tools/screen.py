@@ -21,7 +21,7 @@ from app.session.tool_use import ToolUse
 from app.settings.layers import Origin
 from app.settings.live import LiveSettings, Scope
 from app.settings.mcp_file import McpServer
-from app.ui.actions import bindings_of
+from app.ui.actions import bindings
 from app.ui.base_screen import SubScreen
 from app.ui.key_names import for_chat, key
 from app.ui.text import MARK, cell
@@ -91,7 +91,7 @@ class ToolsScreen(SubScreen[None]):
 
     HEADING = "Tools"
     AUTO_FOCUS = "FilterInput"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_of(
+    BINDINGS: ClassVar[list[BindingType]] = bindings(
         "tools.everywhere", "tools.ask_again", "tools.start", "tools.leave"
     )
 

@@ -11,7 +11,7 @@ from textual import events
 from textual.binding import BindingType
 from textual.message import Message
 
-from app.ui.actions import MATCHES, MESSAGE, bindings
+from app.ui.actions import bindings
 from app.ui.key_names import key
 from app.ui.reading.rows import Row
 from app.ui.transcript.answer import AnswerMessage
@@ -26,7 +26,7 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
     A click or a key selects a message. Keys act on it only if the list has the focus, which a key gives it.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings((*MATCHES, *MESSAGE))
+    BINDINGS: ClassVar[list[BindingType]] = bindings("match.", "message.")
 
     @dataclass
     class ActionRequested(Message):

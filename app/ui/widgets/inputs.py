@@ -18,7 +18,7 @@ from textual.widget import Widget
 from textual.widgets import Input, Static, TextArea
 
 from app.core.printable import printable
-from app.ui.actions import bindings_of
+from app.ui.actions import bindings
 from app.ui.text import MARK
 
 _INVISIBLE_CATEGORIES = ("Zs", "Cf")
@@ -117,7 +117,7 @@ class FilterInput(QuietInput):
         suggester: Suggester | None = None,
     ) -> None:
         super().__init__(placeholder, id, suggester=suggester)
-        self._bindings.key_to_bindings.update(BindingsMap(bindings_of(*actions)).key_to_bindings)
+        self._bindings.key_to_bindings.update(BindingsMap(bindings(*actions)).key_to_bindings)
 
     @dataclass
     class Pressed(Message):
