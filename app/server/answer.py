@@ -162,7 +162,6 @@ class PartReader:
                 self._input = InputReader() if name in self._custom else None
                 return CallPart(len(self._calls) - 1, self._calls[-1], begins=True)
             case CallArguments(text):
-                self._calls[-1] = replace(call := self._calls[-1], arguments=call.arguments + text)
                 new = self._input.push(text) if self._input is not None else text
                 return CallPart(len(self._calls) - 1, replace(self._calls[-1], arguments=new))
             case CallEnd(is_cut):
@@ -200,7 +199,7 @@ class PartReader:
         is_short = self._is_cut or event.reason in (FinishReason.LENGTH, FinishReason.CONTEXT)
         parts: list[Part] = [Delta("", probabilities=tuple(self._held))] if self._held else []
         reason = "length" if is_short else "tool_calls" if self._calls else "stop"
-        return [*parts, End(reason, replace(event, calls=tuple(self._calls[: -1 if self._is_cut else None])))]
+        return [*parts, End(reason, event)]
 
 
 async def parts_of(ticket: Ticket, asked: AnswerRequest) -> AsyncIterator[Part | PrefillProgress | None]:
