@@ -11,43 +11,29 @@ from app.conversations.tree import State
 
 _WRITER = """
 import sys
-from contextlib import closing
 from pathlib import Path
 from app.conversations.message import Role
 from app.conversations.store import Store
 
 store = Store(Path(sys.argv[1]))
-conversation = store.create({"system": "Be brief."})
-asked = store.add(conversation, Role.USER, "Count to a million.", parent=None)
-store.set_unsent_text(conversation, "unsent")
-journal = store.answer(conversation, asked.id)
-journal.add("Well", reasoning=True)
-for n in range(1, 1_000_001):
+if "--continue" in sys.argv:
+    journal = store.resume(store.load(1).tree.path[-1].id)
+else:
+    conversation = store.create({"system": "Be brief."})
+    asked = store.add(conversation, Role.USER, "Count to a million.", parent=None)
+    journal = store.answer(conversation, asked.id)
+    journal.add("Well", reasoning=True)
+for n in range(len(journal.node.text.split()) + 1, 1_000_001):
     journal.add(f"{n} ")
     journal.flush()
     print(n, flush=True)
 """
 
 
-_CONTINUING_PROGRAM = """
-import sys
-from contextlib import closing
-from pathlib import Path
-from app.conversations.store import Store
-
-store = Store(Path(sys.argv[1]))
-journal = store.resume(store.load(1).tree.path[-1].id)
-before = len(journal.node.text.split())
-for n in range(before + 1, 1_000_001):
-    journal.add(f"{n} ")
-    journal.flush()
-    print(n, flush=True)
-"""
-
-
-def kill_a_writer(file: Path, after: int, script: str = _WRITER) -> int:
+def kill_a_writer(file: Path, after: int, *flags: str) -> int:
     """Kill the writer after this number of committed pieces, and return the last piece that it reported."""
-    with subprocess.Popen([sys.executable, "-c", script, str(file)], stdout=subprocess.PIPE, text=True) as writer:
+    command = [sys.executable, "-c", _WRITER, str(file), *flags]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
         assert writer.stdout is not None
         for line in writer.stdout:
             if int(line) >= after:
@@ -62,7 +48,7 @@ def test_a_kill_while_an_answer_continues_loses_neither_part(tmp_path: Path) -> 
     file = tmp_path / "conversations.db"
     committed = kill_a_writer(file, after=5)
     for _ in range(3):
-        committed = kill_a_writer(file, committed + 5, _CONTINUING_PROGRAM)
+        committed = kill_a_writer(file, committed + 5, "--continue")
         store = Store(file)
         answer = store.load(1).tree.path[-1]
         numbers = [int(word) for word in answer.text.split()]
