@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from unittest.mock import Mock
@@ -23,34 +24,34 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def filled(file: Path) -> Path:
+def filled(file: Path) -> Iterator[Store]:
+    """Three conversations in the store of a running Tandem."""
     with closing(Store(file)) as store:
         for name in ("Trip to Trieste", "Trip to Turin", "Quicksort"):
             conversation = store.create()
             asked = store.add(conversation, Role.USER, name, parent=None)
             store.add(conversation, Role.ASSISTANT, f"About {name}: \x1b[2Jyes.", parent=asked.id)
         store.pin(conversation, True)
-    return file
+        yield store
 
 
-def test_the_last_conversation_goes_to_standard_output(filled: Path, tandem: Tandem) -> None:
+def test_the_last_conversation_goes_to_standard_output(filled: Store, tandem: Tandem) -> None:
     out = tandem("export").out
     assert "# Quicksort\n" in out
     assert "## You\n\nQuicksort\n" in out
     assert "Trieste" not in out
 
 
-def test_markdown_reports_omitted_branches(filled: Path, tandem: Tandem) -> None:
-    with closing(Store(filled)) as store:
-        (asked, _) = store.load(3).tree.path
-        store.add(3, Role.ASSISTANT, "Another answer.", parent=asked.id)
+def test_markdown_reports_omitted_branches(filled: Store, tandem: Tandem) -> None:
+    (asked, _) = filled.load(3).tree.path
+    filled.add(3, Role.ASSISTANT, "Another answer.", parent=asked.id)
     assert tandem("export", "3").err == "1 message of other branches left out; --format json has all.\n"
     for complete in (("3", "--format", "json"), ("2",), ("--list",)):
         assert tandem("export", *complete).err == ""
 
 
 @pytest.mark.parametrize(("which", "title"), [("1", "Trip to Trieste"), ("turin", "Trip to Turin")])
-def test_conversation_is_chosen_by_number_or_title(filled: Path, tandem: Tandem, which: str, title: str) -> None:
+def test_conversation_is_chosen_by_number_or_title(filled: Store, tandem: Tandem, which: str, title: str) -> None:
     [only] = tandem("export", which, "--format", "json").json["conversations"]
     assert only["title"] == title
 
@@ -68,13 +69,13 @@ def test_conversation_is_chosen_by_number_or_title(filled: Path, tandem: Tandem,
     ids=" ".join,
 )
 def test_no_or_several_conversations_are_an_error(
-    filled: Path, tandem: Tandem, given: list[str], said: list[str]
+    filled: Store, tandem: Tandem, given: list[str], said: list[str]
 ) -> None:
     told = tandem("export", *given, code=2).err
     assert all(sentence in told for sentence in said), told
 
 
-def test_existing_file_is_overwritten_only_with_force(filled: Path, tmp_path: Path, tandem: Tandem) -> None:
+def test_existing_file_is_overwritten_only_with_force(filled: Store, tmp_path: Path, tandem: Tandem) -> None:
     out = tmp_path / "all.json"
     tandem("export", "--all", "--output", str(out))
     before = out.read_bytes()
@@ -96,13 +97,13 @@ def test_existing_file_is_overwritten_only_with_force(filled: Path, tmp_path: Pa
     ],
 )
 def test_export_reports_the_written_file(
-    filled: Path, tmp_path: Path, tandem: Tandem, flags: list[str], what: str
+    filled: Store, tmp_path: Path, tandem: Tandem, flags: list[str], what: str
 ) -> None:
     out = tmp_path / "out.md"
     assert tandem("export", *flags, "--output", str(out)) == ("", f"{out} is written: {what}.\n")
 
 
-def test_list_is_printed_as_text_and_json(filled: Path, tandem: Tandem) -> None:
+def test_list_is_printed_as_text_and_json(filled: Store, tandem: Tandem) -> None:
     lines = tandem("export", "--list").out.splitlines()
     assert lines[0].endswith("* Quicksort")
     assert [line.split()[0] for line in lines] == ["3", "2", "1"]
@@ -111,12 +112,11 @@ def test_list_is_printed_as_text_and_json(filled: Path, tandem: Tandem) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "one.md", "one.json"])
-def test_no_export_has_control_characters(filled: Path, tandem: Tandem, name: str) -> None:
-    with closing(Store(filled)) as store:
-        conversation = store.create()
-        store.add(conversation, Role.USER, "a\x1b]52;c;eA==\x07\u202e\x9b2J\U000e0041\u200bb", parent=None)
-        store.rename(conversation, "Evil")
-    output = filled.with_name(name or "none")
+def test_no_export_has_control_characters(filled: Store, tmp_path: Path, tandem: Tandem, name: str) -> None:
+    conversation = filled.create()
+    filled.add(conversation, Role.USER, "a\x1b]52;c;eA==\x07\u202e\x9b2J\U000e0041\u200bb", parent=None)
+    filled.rename(conversation, "Evil")
+    output = tmp_path / (name or "none")
 
     said = tandem("export", "Evil", *(["--output", str(output)] if name else []))
     text = output.read_text(encoding="utf-8") if name else said.out
@@ -130,48 +130,43 @@ def test_nothing_to_export_is_an_error(tandem: Tandem) -> None:
 
 
 @pytest.mark.parametrize("name", ["all.json", "all.md"])
-def test_import_skips_existing_conversations(filled: Path, tmp_path: Path, tandem: Tandem, name: str) -> None:
+def test_import_skips_existing_conversations(filled: Store, tmp_path: Path, tandem: Tandem, name: str) -> None:
     out = str(tmp_path / name)
     tandem("export", "--all", "--output", out)
-    with closing(Store(filled)) as store:
-        store.add(3, Role.USER, "And mergesort?", parent=store.load(3).tree.leaf)
-        store.delete(2)
+    filled.add(3, Role.USER, "And mergesort?", parent=filled.load(3).tree.leaf)
+    filled.delete(2)
     assert tandem("import", out).out.splitlines() == [
         "     3  Quicksort  (2 messages, already there)",
         "     2  Trip to Turin  (2 messages, restored)",
         "     1  Trip to Trieste  (2 messages, already there)",
         "3 conversations, 0 new",
     ]
-    with closing(Store(filled)) as store:
-        assert [node.text for node in store.load(3).tree.path][-1] == "And mergesort?"
-        assert len(store.summaries()) == 3
+    assert [node.text for node in filled.load(3).tree.path][-1] == "And mergesort?"
+    assert len(filled.summaries()) == 3
 
 
 @pytest.fixture
-def exported(filled: Path, tmp_path: Path, tandem: Tandem) -> Path:
+def exported(filled: Store, tmp_path: Path, tandem: Tandem) -> Path:
     """The Markdown file of a fourth conversation, which has a system prompt."""
-    with closing(Store(filled)) as store:
-        store.add(store.create({"answer": {"system": "Be brief."}}), Role.USER, "Hello", parent=None)
-        store.rename(4, "C# *first*")
+    filled.add(filled.create({"answer": {"system": "Be brief."}}), Role.USER, "Hello", parent=None)
+    filled.rename(4, "C# *first*")
     tandem("export", "4", "--output", str(tmp_path / "one.md"))
     return tmp_path / "one.md"
 
 
-def test_a_title_that_is_edited_in_the_heading_is_taken(filled: Path, exported: Path, tandem: Tandem) -> None:
+def test_a_title_that_is_edited_in_the_heading_is_taken(filled: Store, exported: Path, tandem: Tandem) -> None:
     first = tandem("import", str(exported)).out.splitlines()[0]
     assert first == "     4  C# *first*  (1 message, already there)"
     exported.write_text(exported.read_text().replace("# C\\# \\*first\\*", "# My\\_title"))
     second = tandem("import", str(exported)).out.splitlines()[0]
     assert second == '     4  My_title  (1 message, already there; renamed from "C# *first*")'
-    with closing(Store(filled)) as store:
-        assert store.title(4) == "My_title"
+    assert filled.title(4) == "My_title"
 
 
 def test_the_title_of_an_older_file_is_not_taken_and_an_edited_system_prompt_is(
-    filled: Path, exported: Path, tandem: Tandem
+    filled: Store, exported: Path, tandem: Tandem
 ) -> None:
-    with closing(Store(filled)) as store:
-        store.rename(4, "Newer")
+    filled.rename(4, "Newer")
     about = '1 message, already there; its title was not changed to "C# *first*"'
     assert tandem("import", str(exported)).out.splitlines()[0] == f"     4  Newer  ({about})"
     exported.write_text(exported.read_text().replace("Be brief.", "Be wordy."))
@@ -181,10 +176,9 @@ def test_the_title_of_an_older_file_is_not_taken_and_an_edited_system_prompt_is(
 
 @pytest.mark.parametrize("name", ["all.json", "all.md"])
 def test_an_export_is_imported_once_even_a_conversation_without_messages(
-    filled: Path, tmp_path: Path, tandem: Tandem, monkeypatch: pytest.MonkeyPatch, name: str
+    filled: Store, tmp_path: Path, tandem: Tandem, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    with closing(Store(filled)) as store:
-        store.rename(store.create(), "Empty")
+    filled.rename(filled.create(), "Empty")
     tandem("export", "--all", "--output", str(tmp_path / name))
     monkeypatch.setattr(export_command, "conversations_file", lambda: tmp_path / "other.db")
     for n_new in (4, 0):
@@ -195,7 +189,7 @@ def test_an_export_is_imported_once_even_a_conversation_without_messages(
     assert titles == {"Quicksort", "Trip to Turin", "Trip to Trieste", "Empty"}
 
 
-def test_several_files_and_folders_are_imported(filled: Path, tmp_path: Path, tandem: Tandem) -> None:
+def test_several_files_and_folders_are_imported(filled: Store, tmp_path: Path, tandem: Tandem) -> None:
     folder = tmp_path / "chats"
     (folder / "deep").mkdir(parents=True)
     (folder / "a.md").write_text("## You\nA?\n## Answer\nB")
@@ -213,20 +207,23 @@ def test_several_files_and_folders_are_imported(filled: Path, tmp_path: Path, ta
     assert "no files with conversations" in tandem("import", str(tmp_path / "empty"), code=1).err
 
 
-def test_a_full_disk_is_an_error(filled: Path, tmp_path: Path, tandem: Tandem, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_an_error(
+    filled: Store, tmp_path: Path, tandem: Tandem, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(os, "fsync", Mock(side_effect=OSError(28, "No space left on device")))
     for flags in ([], ["--force"]):
         said = tandem("export", "--output", str(tmp_path / "new.md"), *flags, code=1).err
         assert "new.md cannot be written: No space left on device." in said
 
 
-def test_damaged_store_is_reported(filled: Path, tandem: Tandem) -> None:
-    filled.write_bytes(b"no database at all, and longer than a header" * 20)
+def test_damaged_store_is_reported(file: Path, tandem: Tandem) -> None:
+    file.parent.mkdir()
+    file.write_bytes(b"no database at all, and longer than a header" * 20)
     assert "The conversations were damaged and have no backup" in tandem("export", "--list").err
 
 
 def test_a_dash_is_standard_output(
-    filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tandem: Tandem
+    filled: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tandem: Tandem
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert tandem("export", "--list", "--output", "-") == tandem("export", "--list")
