@@ -163,11 +163,7 @@ def test_every_command_with_json_has_fixed_keys() -> None:
     "command",
     ["pairs list", "pairs show", "pairs check", "settings", "settings show", "settings path", "tools path", "doctor"],
 )
-def test_json_has_the_fixed_keys(
-    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for folder in ("XDG_CONFIG_HOME", "XDG_DATA_HOME"):
-        monkeypatch.setenv(folder, str(tmp_path / folder))
+def test_json_has_the_fixed_keys(command: str, folders: Path, capsys: pytest.CaptureFixture[str]) -> None:
     name = ["demo"] if command in ("pairs show", "pairs check") else []
 
     assert main([*command.split(), *name, "--json"]) in (0, 1)

@@ -24,16 +24,17 @@ pytestmark = pytest.mark.usefixtures("folders")
 Models = tuple[ModelOnDisk, ModelOnDisk]
 
 
-@pytest.mark.parametrize("name", ["mine", "中文模型", "中" * 12, "a-long-name-" * 5])
-def test_columns_align_with_wide_names(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tandem: Tandem
-) -> None:
-    for folder in ("XDG_CONFIG_HOME", "XDG_DATA_HOME"):
-        monkeypatch.setenv(folder, str(tmp_path / folder))
+@pytest.fixture
+def small_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """List pairs for a machine with 16 GB of RAM."""
     monkeypatch.setattr("app.compare.measured_pairs.machine_capacity", lambda _: ("a machine", in_ram(16_000_000_000)))
-    file = tmp_path / "t.gguf"
-    file.write_bytes(b"x")
-    registry().add(SetUp(Pair(name, "Title of mine", LocalModel(file), None), ModelOnDisk(file, 1)), default=True)
+
+
+@pytest.mark.usefixtures("small_machine")
+@pytest.mark.parametrize("name", ["mine", "中文模型", "中" * 12, "a-long-name-" * 5])
+def test_columns_align_with_wide_names(name: str, folders: Path, tandem: Tandem) -> None:
+    model = written(folders / "t.gguf")
+    registry().add(SetUp(Pair(name, "Title of mine", LocalModel(model.path), None), model), default=True)
 
     lines = tandem("pairs", "list").out.splitlines()
     assert lines[0].startswith(f"*+ {name}"), "the default has the mark of the pairs on this machine too"
@@ -42,12 +43,11 @@ def test_columns_align_with_wide_names(
     assert width(mine.removesuffix("Title of mine")) == width(other[: other.index("Muse Glimmer")])
 
 
+@pytest.mark.usefixtures("small_machine")
 def test_a_narrow_terminal_gets_titles_without_their_last_clause(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tandem: Tandem
+    monkeypatch: pytest.MonkeyPatch, tandem: Tandem
 ) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setattr("app.compare.measured_pairs.machine_capacity", lambda _: ("a machine", in_ram(16_000_000_000)))
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
 
     lines = tandem("pairs", "list").out.splitlines()
