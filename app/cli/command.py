@@ -161,18 +161,9 @@ class Group(Command):
     allow_interspersed_args = False
 
     def __init__(
-        self,
-        name: str,
-        help_: str,
-        params: Sequence[click.Parameter] = (),
-        examples: str = "",
-        *,
-        commands: Sequence[Command],
-        default: str,
-        noun: str | None = None,
-        **more: Any,
+        self, *args: Any, commands: Sequence[Command], default: str, noun: str | None = None, **more: Any
     ) -> None:
-        super().__init__(name, help_, params, examples, **more)
+        super().__init__(*args, **more)
         self.commands = {str(command.name): command for command in commands}
         for command in commands:
             if noun is not None and not command.has_function:
