@@ -14,7 +14,8 @@ from app.engine.interfaces import Rows
 from app.engine.types import MAX_DRAFT
 from app.llama.cancel import CancelFlag, strlen_callback
 from app.llama.library import native
-from app.llama.params import FLASH_ATTENTION, ContextParams
+from app.llama.params import FLASH_ATTENTION
+from app.settings.model_params import ContextParams
 from app.settings.placement import KV_TYPES
 
 SEQUENCE = 0

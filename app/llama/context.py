@@ -18,8 +18,8 @@ from app.llama.cancel import CancelFlag
 from app.llama.library import native
 from app.llama.model import Model
 from app.llama.native_errors import ABORTED, FAILED, NO_SLOT, decode_error, load_error
-from app.llama.params import ContextParams
 from app.llama.sequence import PictureCells, StateCopies
+from app.settings.model_params import ContextParams
 
 _PROCESSOR_CHUNK = 128
 """Prompt tokens in a batch on the CPU: as fast as 512 by measurement, with more frequent progress.

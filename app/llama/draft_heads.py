@@ -22,8 +22,8 @@ from app.llama.batch import SEQUENCE, NativeBatch
 from app.llama.context import Context
 from app.llama.library import function, native
 from app.llama.model import Model
-from app.llama.params import ContextParams
 from app.models.draft_kinds import LONGEST_BLOCK, HeadFacts
+from app.settings.model_params import ContextParams
 
 _MTP_CONTEXT = 1
 _HEAD_BATCH = LONGEST_BLOCK

@@ -25,11 +25,11 @@ from app.llama.devices import add_servers
 from app.llama.draft_heads import other_context
 from app.llama.library import native
 from app.llama.loading import place
-from app.llama.params import ContextParams, PairParams
+from app.llama.params import PairParams
 from app.models.draft_kinds import head_facts
 from app.models.gguf import read_header
 from app.models.memory_estimate import N_SNAPSHOTS, ModelMemory
-from app.settings.model_params import ModelParams
+from app.settings.model_params import ContextParams, ModelParams
 from app.settings.placement import CPU
 
 _LOAD_MODE_READ = 0
@@ -77,7 +77,7 @@ def log_of_load(path: Path, model: ModelParams, context: ContextParams) -> str:
 
 def try_load(path: Path) -> bool:
     """Return whether llama.cpp loads a file, in the child of `app.llama.child`."""
-    context = ContextParams(n_ctx=256, n_threads=1, n_threads_batch=1, n_snapshots=N_SNAPSHOTS)
+    context = ContextParams(256, n_snapshots=N_SNAPSHOTS)
     return load_nothing(path, ModelParams(devices=(CPU,)), context)
 
 
@@ -92,7 +92,7 @@ def try_head(path: Path, pair: PairParams) -> bool:
     add_servers(pair.rpc)
     places = {pair.target: pair.model, path: pair.draft_model if path != pair.target else pair.model}
     models = [no_alloc(file, replace(place, load_mtp=is_mtp and file == path)) for file, place in places.items()]
-    params = ContextParams(n_ctx=256, n_threads=1, n_threads_batch=1)
+    params = ContextParams(256)
     context = native.llama_init_from_model(models[0], native_params(params)) if all(models) else None
     if not context:
         return False

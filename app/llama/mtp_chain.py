@@ -14,8 +14,8 @@ from app.llama.context import Context
 from app.llama.draft_heads import HeadContext
 from app.llama.library import native
 from app.llama.model import Model
-from app.llama.params import ContextParams
 from app.models.draft_kinds import HeadFacts
+from app.settings.model_params import ContextParams
 
 _MOST_BEHIND = 64
 """Largest number of tokens that the later heads may be behind the first head."""

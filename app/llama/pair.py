@@ -35,7 +35,7 @@ from app.llama.draft_slot import DraftSlot, Progress, checked_file, checked_pair
 from app.llama.loading import PairProgress
 from app.llama.model import Model
 from app.llama.pair_description import describe
-from app.llama.params import ContextParams, PairParams
+from app.llama.params import PairParams
 from app.llama.plain_prompt import plain_tokens
 from app.llama.projector_loading import checked_projector, load_projector
 from app.llama.prompt import PromptBuilder
@@ -46,6 +46,7 @@ from app.llama.stored_measurements import cpu_model, memory_file, thread_file
 from app.models.draft_kinds import head_facts
 from app.models.pair_info import DeviceMemory, PairInfo, rounding
 from app.models.pair_summary import without_draft
+from app.settings.model_params import ContextParams
 
 MEASURING_NS = 4_000_000_000
 """Time limit of the first measurement; a slow target takes longer. The rest is learned during answers."""

@@ -1,4 +1,4 @@
-"""Parameters of models, contexts and pairs.
+"""Parameters of pairs.
 
 llama.cpp would abort on some values: `app.settings.table` bounds each value, and this module checks combinations.
 """
@@ -11,11 +11,11 @@ from pathlib import Path
 from app.core.errors import UsageError
 from app.engine.auto.cost_profile import MAX_BATCH
 from app.hardware.cpu import default_threads
-from app.models.memory_estimate import DEFAULT_CONTEXT, N_SNAPSHOTS, ContextShape, longest_trained, round_up
+from app.models.memory_estimate import DEFAULT_CONTEXT, N_SNAPSHOTS, longest_trained, round_up
 from app.models.pair_info import DeviceMemory
 from app.settings.kinds import Value
 from app.settings.layers import DEFAULTS, Layer, Resolved
-from app.settings.model_params import ANYWHERE, DRAFT_ANYWHERE, ModelParams
+from app.settings.model_params import ANYWHERE, DRAFT_ANYWHERE, ContextParams, ModelParams
 from app.settings.placement import needs_flash_attention
 
 FLASH_ATTENTION = {"auto": -1, "off": 0, "on": 1}
@@ -23,43 +23,6 @@ CPU_LABEL = "CPU"
 """Device label if the CPU computes all layers."""
 MAX_DEVICES = 16
 """LLAMA_MAX_DEVICES; llama.cpp always reads this many shares."""
-
-
-@dataclass(frozen=True, slots=True)
-class ContextParams:
-    """Parameters of a context.
-
-    Attributes:
-        n_batch: Largest number of tokens in a decode.
-        n_outputs: Largest number of logits rows in a decode. llama.cpp reserves n_outputs x n_vocab floats.
-        kv_type: A key of `app.settings.placement.KV_TYPES`, for keys and values.
-        n_snapshots: Earlier states of a recurrent model, so that as many tokens can be rolled back.
-    """
-
-    n_ctx: int
-    n_threads: int
-    n_threads_batch: int
-    n_batch: int = 512
-    n_outputs: int = 1
-    kv_type: str = "f16"
-    n_snapshots: int = 0
-    settings: Resolved = DEFAULTS
-
-    @property
-    def flash_attention(self) -> str:
-        """Return "auto", "on" or "off"."""
-        return str(self.settings["model.flash_attn"])
-
-    @property
-    def swa_full(self) -> bool:
-        """Return whether layers with a sliding window cache the whole context instead of their window and one batch."""
-        return self.settings["model.swa_full"] != "off"
-
-    @property
-    def shape(self) -> ContextShape:
-        """Return what the memory of the context depends on."""
-        sizes = self.n_ctx, self.kv_type, self.n_outputs, self.n_snapshots, self.n_batch
-        return ContextShape(*sizes, flash_attention=self.flash_attention != "off", swa_full=self.swa_full)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +134,8 @@ class PairParams:
             n_outputs=n_outputs,
             kv_type=kv_type,
             n_snapshots=n_snapshots,
-            settings=self.settings,
+            flash_attention=str(self.settings["model.flash_attn"]),
+            swa_full=self.settings["model.swa_full"] != "off",
         )
 
 

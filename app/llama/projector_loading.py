@@ -26,10 +26,10 @@ from app.llama.footprint import no_alloc
 from app.llama.library import captured_log, start
 from app.llama.loading import devices_of, find
 from app.llama.model import Model
-from app.llama.params import ContextParams, PairParams
+from app.llama.params import PairParams
 from app.models.gguf import GgufHeader, read_header
 from app.models.projector_file import check_projector
-from app.settings.model_params import ModelParams
+from app.settings.model_params import ContextParams, ModelParams
 from app.settings.placement import CPU
 
 if TYPE_CHECKING:

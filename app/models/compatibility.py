@@ -15,7 +15,6 @@ from app.models.catalog import Pair, WorkingMemory
 from app.models.memory_estimate import (
     DEFAULT_CONTEXT,
     N_SNAPSHOTS,
-    ContextShape,
     ModelMemory,
     draft_memory,
     estimate_memory,
@@ -25,6 +24,7 @@ from app.models.memory_estimate import (
 from app.models.model_facts import ModelFacts
 from app.models.pair_summary import setup_models
 from app.models.source import ModelSource
+from app.settings.model_params import ContextParams
 
 NO_VOCABULARY = "its file has no vocabulary"
 NO_ROLLBACK = "its recurrent state cannot be rolled back after a rejected draft"
@@ -134,9 +134,9 @@ class PairCheck:
 
     def _memory(self, n_ctx: int) -> tuple[ModelMemory, ...]:
         if self.draft is None and self.draft_kind is None:
-            return (estimate_memory(self.target, ContextShape(n_ctx, n_outputs=MAX_BATCH)),)
-        shape = ContextShape(n_ctx, n_outputs=MAX_BATCH, n_snapshots=N_SNAPSHOTS)
-        return estimate_memory(self.target, shape), draft_memory(self.target, self.draft, ContextShape(n_ctx))
+            return (estimate_memory(self.target, ContextParams(n_ctx, n_outputs=MAX_BATCH)),)
+        context = ContextParams(n_ctx, n_outputs=MAX_BATCH, n_snapshots=N_SNAPSHOTS)
+        return estimate_memory(self.target, context), draft_memory(self.target, self.draft, ContextParams(n_ctx))
 
     @property
     def overhead(self) -> WorkingMemory:

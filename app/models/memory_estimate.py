@@ -17,6 +17,7 @@ from app.engine.sources import Source
 from app.models.draft_kinds import EMBEDDING, OUTPUT
 from app.models.gguf import read_header
 from app.models.model_names import parts_here
+from app.settings.model_params import ContextParams
 from app.settings.placement import CPU, KV_TYPES, MAX_LAYERS, split_override
 from app.settings.table import MAX_CONTEXT
 
@@ -210,38 +211,18 @@ def with_tensors(need: ModelMemory, path: Path, overrides: Sequence[str] = (), *
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ContextShape:
-    """What the memory of a context depends on, besides its model.
-
-    Attributes:
-        kv_type: A key of `KV_TYPES`.
-        n_snapshots: Earlier recurrent states to store, if llama.cpp can.
-        flash_attention: False stores every head's scores over the whole cache.
-        swa_full: False keeps only the sliding window and one batch in its layers, and copies of the window in RAM.
-    """
-
-    n_ctx: int
-    kv_type: str = "f16"
-    n_outputs: int = 1
-    n_snapshots: int = 0
-    n_batch: int = 512
-    flash_attention: bool = True
-    swa_full: bool = True
-
-
-def estimate_memory(facts: ModelFacts, shape: ContextShape) -> ModelMemory:
+def estimate_memory(facts: ModelFacts, params: ContextParams) -> ModelMemory:
     """Estimate the memory of a model with a context."""
-    n_ctx, kv_type, swa_full = shape.n_ctx, shape.kv_type, shape.swa_full
+    n_ctx, kv_type, swa_full = params.n_ctx, params.kv_type, params.swa_full
     per_token = facts.kv_bytes_per_token * KV_TYPES[kv_type].n_bytes / KV_TYPES["f16"].n_bytes
     cells, window = round_up(n_ctx), facts.window
-    outside = max(0, cells - round_up(window + shape.n_batch)) if window else 0
+    outside = max(0, cells - round_up(window + params.n_batch)) if window else 0
     gain, state = int(per_token * facts.window_share * outside), facts.state_bytes
     if not swa_full and gain:
         state = int(per_token * facts.window_share * window)
     graph, weights = facts.graph, max(0, facts.weight_bytes - facts.header_bytes)
-    longer = replace(shape, n_ctx=2 * n_ctx)
-    compute, overlap = compute_bytes(graph, shape), overlap_bytes(graph, shape)
+    longer = replace(params, n_ctx=2 * n_ctx)
+    compute, overlap = compute_bytes(graph, params), overlap_bytes(graph, params)
     output = weights * graph.embedding * graph.vocabulary
     return ModelMemory(
         name=facts.name,
@@ -253,7 +234,7 @@ def estimate_memory(facts: ModelFacts, shape: ContextShape) -> ModelMemory:
         compute_growing=compute_bytes(graph, longer) - compute,
         overlap=overlap,
         overlap_growing=overlap_bytes(graph, longer) - overlap,
-        host=_logits_bytes(graph, shape.n_outputs),
+        host=_logits_bytes(graph, params.n_outputs),
         n_layers=facts.n_layers,
         n_cached=facts.n_cached,
         n_ctx=n_ctx,
@@ -263,14 +244,14 @@ def estimate_memory(facts: ModelFacts, shape: ContextShape) -> ModelMemory:
         output=output // facts.n_parameters if facts.n_parameters else 0,
         vocabulary=_TOKEN_BYTES * graph.vocabulary,
         states=facts.state_bytes,
-        snapshots=facts.state_bytes * shape.n_snapshots * facts.keeps_snapshots,
+        snapshots=facts.state_bytes * params.n_snapshots * facts.keeps_snapshots,
         saved=n_saved_states(state) * state,
         can_quantize_cache=facts.can_quantize_cache,
     )
 
 
 def draft_memory(
-    target: ModelFacts, draft: ModelFacts | None, shape: ContextShape, overrides: Sequence[str] = ()
+    target: ModelFacts, draft: ModelFacts | None, params: ContextParams, overrides: Sequence[str] = ()
 ) -> ModelMemory:
     """Estimate the memory of a draft file, or of the target's MTP layers if `draft` is None.
 
@@ -278,13 +259,13 @@ def draft_memory(
     `overrides` belong to the target.
     """
     # Several MTP layers always cache the whole context.
-    shape = replace(shape, swa_full=shape.swa_full or (draft or target).n_mtp_layers > 1)
-    made = estimate_memory(draft or target, shape)
+    params = replace(params, swa_full=params.swa_full or (draft or target).n_mtp_layers > 1)
+    made = estimate_memory(draft or target, params)
     head = draft.head if draft is not None else None
     if draft is not None and head is None:
         return made
     n_rows = len(head.target_layers) or 1 if head is not None else 1
-    host = made.host + 2 * _F32 * shape.n_batch * n_rows * target.graph.embedding
+    host = made.host + 2 * _F32 * params.n_batch * n_rows * target.graph.embedding
     layers = draft or target
     kv = made.kv
     if head is None or head.kind is Source.MTP:
@@ -316,27 +297,27 @@ def draft_memory(
     )
 
 
-def compute_bytes(graph: GraphWidths, shape: ContextShape) -> int:
+def compute_bytes(graph: GraphWidths, params: ContextParams) -> int:
     """Estimate llama.cpp's compute buffer for a batch."""
-    masks, values = _mask_bytes(graph, shape), min(shape.n_batch, shape.n_ctx) * _F32
+    masks, values = _mask_bytes(graph, params), min(params.n_batch, params.n_ctx) * _F32
     feed_forward = values * (3 * graph.feed_forward + 4 * graph.embedding) + masks
-    logits = _logits_bytes(graph, shape.n_outputs) + values * 2 * graph.embedding
+    logits = _logits_bytes(graph, params.n_outputs) + values * 2 * graph.embedding
     attention = 0
-    if not shape.flash_attention:
-        scores = values * graph.heads * round_up(shape.n_ctx)
+    if params.flash_attention == "off":
+        scores = values * graph.heads * round_up(params.n_ctx)
         attention = scores + values * (3 * graph.query + 2 * graph.embedding + graph.key_value) + masks
     return max(feed_forward, attention, logits)
 
 
-def overlap_bytes(graph: GraphWidths, shape: ContextShape) -> int:
+def overlap_bytes(graph: GraphWidths, params: ContextParams) -> int:
     """Estimate the growth of the compute buffer if batches overlap: copies of the hidden rows and of the masks."""
-    rows = min(shape.n_batch, shape.n_ctx) * _F32 * graph.embedding
-    return _BATCH_COPIES * rows + (_BATCH_COPIES - 1) * _mask_bytes(graph, shape)
+    rows = min(params.n_batch, params.n_ctx) * _F32 * graph.embedding
+    return _BATCH_COPIES * rows + (_BATCH_COPIES - 1) * _mask_bytes(graph, params)
 
 
-def _mask_bytes(graph: GraphWidths, shape: ContextShape) -> int:
-    cells = min(shape.n_batch, shape.n_ctx) * round_up(shape.n_ctx)
-    return graph.masks * cells * (_F16 if shape.flash_attention else _F32)
+def _mask_bytes(graph: GraphWidths, params: ContextParams) -> int:
+    cells = min(params.n_batch, params.n_ctx) * round_up(params.n_ctx)
+    return graph.masks * cells * (_F32 if params.flash_attention == "off" else _F16)
 
 
 def _logits_bytes(graph: GraphWidths, n_outputs: int) -> int:

@@ -1,4 +1,4 @@
-"""Parameters for loading and placing the weights of a model, as requested in the settings or as planned."""
+"""Parameters of a model's weights and of its contexts, as requested in the settings or as planned."""
 
 from __future__ import annotations
 
@@ -91,3 +91,28 @@ class ModelParams:
 
 ANYWHERE, DRAFT_ANYWHERE = ModelParams(), ModelParams(split=False)
 """Default parameters of a target and of a draft."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextParams:
+    """Parameters of a context; all but the threads decide its memory.
+
+    Attributes:
+        n_threads: CPU threads for batches as short as a draft; `n_threads_batch` for prompts.
+        n_batch: Largest number of tokens in a decode.
+        n_outputs: Largest number of logits rows in a decode. llama.cpp reserves n_outputs x n_vocab floats.
+        kv_type: A key of `KV_TYPES`, for keys and values.
+        n_snapshots: Earlier states of a recurrent model, so that as many tokens can be rolled back.
+        flash_attention: "auto", "on" or "off", which stores every head's scores over the whole cache.
+        swa_full: False keeps only the sliding window and one batch in its layers, and copies of the window in RAM.
+    """
+
+    n_ctx: int
+    n_threads: int = 1
+    n_threads_batch: int = 1
+    n_batch: int = 512
+    n_outputs: int = 1
+    kv_type: str = "f16"
+    n_snapshots: int = 0
+    flash_attention: str = "auto"
+    swa_full: bool = True

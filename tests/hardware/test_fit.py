@@ -14,9 +14,9 @@ from app.hardware.offers import Offer, offers
 from app.hardware.recommend import Fit, Proposal
 from app.llama.fitting.machine_room import memory_rooms
 from app.models.catalog import Pair
-from app.models.memory_estimate import ContextShape, ModelMemory, estimate_memory
+from app.models.memory_estimate import ModelMemory, estimate_memory
 from app.models.source import DemoModel
-from app.settings.model_params import DRAFT_ANYWHERE, ModelParams
+from app.settings.model_params import DRAFT_ANYWHERE, ContextParams, ModelParams
 from tests.shapes import facts_of_shape
 
 GB, MB = 1_000_000_000, 1_000_000
@@ -41,7 +41,7 @@ def need(weights: float, kv: float = 1, name: str = "Big", **changes: object) ->
 
 def mixture(n_ctx: int = 8192) -> ModelMemory:
     """Return Qwen3-30B-A3B in Q4_K_M; half of the layers have larger tensors."""
-    made = estimate_memory(facts_of_shape("Qwen3-30B-A3B", 18_556_686_912), ContextShape(n_ctx))
+    made = estimate_memory(facts_of_shape("Qwen3-30B-A3B", 18_556_686_912), ContextParams(n_ctx))
     return replace(made, experts=(398 * MB, 340 * MB) * 24, expert_copy=165 * MB, output=255 * MB)
 
 
@@ -306,7 +306,7 @@ def test_a_pair_that_does_not_fit_lacks_memory() -> None:
 
 @pytest.mark.parametrize(("gigabytes", "expected"), [(8, 37), (12, 26), (16, 14), (24, 0)])
 def test_a_mixture_leaves_the_experts_of_as_few_layers_as_possible_in_ram(gigabytes: int, expected: int) -> None:
-    target, draft = mixture(), estimate_memory(facts_of_shape("Qwen3-0.6B", 400 * MB), ContextShape(8192))
+    target, draft = mixture(), estimate_memory(facts_of_shape("Qwen3-0.6B", 400 * MB), ContextParams(8192))
     rooms = (gpu(gigabytes * 1.024**3 - 0.4), ram())
     found = plan(target, draft, rooms)
 
@@ -320,7 +320,7 @@ def test_a_mixture_leaves_the_experts_of_as_few_layers_as_possible_in_ram(gigaby
 
 @pytest.mark.parametrize(("gigabytes", "fits"), [(8, False), (16, False), (24, True)])
 def test_a_dense_model_keeps_its_layers_together(gigabytes: int, fits: bool) -> None:
-    target = estimate_memory(facts_of_shape("Qwen3-32B", 19_762_149_024), ContextShape(8192))
+    target = estimate_memory(facts_of_shape("Qwen3-32B", 19_762_149_024), ContextParams(8192))
     rooms = (gpu(gigabytes * 1.024**3 - 0.4), ram(64))
     found = plan(target, None, rooms)
 

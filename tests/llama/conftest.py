@@ -15,9 +15,8 @@ from app.llama.devices import build, devices
 from app.llama.fitting import fit_pair, machine_room
 from app.llama.model import Model
 from app.llama.pair import NativePair
-from app.llama.params import ContextParams, PairParams
-from app.settings.layers import DEFAULTS
-from app.settings.model_params import ModelParams
+from app.llama.params import PairParams
+from app.settings.model_params import ContextParams, ModelParams
 from app.worker import loading
 from tests.llama.params import pair_params
 from tests.llama.tiny_hybrid import write_granite_hybrid, write_lfm2, write_qwen35
@@ -53,24 +52,11 @@ def new_context(model: Model) -> Iterator[NewContext]:
         *,
         of: Model = model,
         cancel: CancelFlag | None = None,
-        n_batch: int = 512,
         n_outputs: int = 8,
-        n_snapshots: int = 0,
-        kv_type: str = "f16",
-        swa_full: bool = True,
+        **params: Any,
     ) -> Context:
-        # Two threads that wait for each other on busy cores are a hundred times slower than one.
-        params = ContextParams(
-            n_ctx,
-            1,
-            1,
-            n_batch=n_batch,
-            n_outputs=n_outputs,
-            n_snapshots=n_snapshots,
-            kv_type=kv_type,
-            settings=DEFAULTS.over({"model.swa_full": "on" if swa_full else "off"}),
-        )
-        made.append(Context(of, params, cancel))
+        # Two threads that wait for each other on busy cores are a hundred times slower than one, the default.
+        made.append(Context(of, ContextParams(n_ctx, n_outputs=n_outputs, **params), cancel))
         return made[-1]
 
     yield make

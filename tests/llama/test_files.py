@@ -14,13 +14,12 @@ from app.core.errors import AppError, ModelFileError, ModelLoadError
 from app.llama.checks import open_model_file
 from app.llama.context import Context
 from app.llama.model import Model
-from app.llama.params import ContextParams
 from app.models.gguf import TOKENS_KEY
+from app.settings.model_params import ContextParams
 from tests.llama.gguf_files import F32, I32, STRING, Array, Typed
 from tests.llama.tiny_model import SPECIALS, vocabulary, write_model
 
 pytestmark = pytest.mark.native
-PARAMS = ContextParams(n_ctx=64, n_threads=1, n_threads_batch=1)
 
 
 def load(path: Path) -> Model:
@@ -103,7 +102,7 @@ def test_a_file_that_llama_cpp_refuses_is_an_error(tmp_path: Path, changes: dict
 )
 def test_odd_models_that_load_also_run(tmp_path: Path, changes: dict[str, Any]) -> None:
     model = load(write_model(tmp_path / "m.gguf", **changes))
-    context = Context(model, PARAMS)
+    context = Context(model, ContextParams(64))
     context.decode((*model.tokenize("hi \0\x01\U0001f600", parse_special=True), 2), 1)
     assert b"".join(map(model.piece, range(model.n_vocab)))
     assert model.control_tokens is not None
@@ -143,15 +142,15 @@ FUZZ = """
     from app.llama.checks import open_model_file
     from app.llama.context import Context
     from app.llama.model import Model
-    from app.llama.params import ContextParams
     from app.llama.prompt import PromptBuilder
+    from app.settings.model_params import ContextParams
 
     for path in sorted(Path(sys.argv[1]).iterdir()):
         print(path.name, end=" ", flush=True)
         try:
             model = Model(open_model_file(path))
             try:
-                context = Context(model, ContextParams(n_ctx=64, n_threads=1, n_threads_batch=1))
+                context = Context(model, ContextParams(64))
                 prompt = PromptBuilder(model).build([Message(Role.USER, "Hi <|end|>")])
                 context.decode((prompt.tokens or (0,))[:64], 1)
                 model.piece(int(context.logits(0).argmax()))

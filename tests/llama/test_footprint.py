@@ -8,10 +8,10 @@ import pytest
 from app.llama.fitting.machine_room import needs
 from app.llama.footprint import corrected, load_nothing, measure
 from app.llama.library import native
-from app.llama.params import ContextParams, PairParams
-from app.models.memory_estimate import ContextShape, ModelMemory, draft_memory, estimate_memory
+from app.llama.params import PairParams
+from app.models.memory_estimate import ModelMemory, draft_memory, estimate_memory
 from app.models.model_facts import read_facts
-from app.settings.model_params import ModelParams
+from app.settings.model_params import ContextParams, ModelParams
 from tests.llama.params import pair_params
 from tests.llama.tiny_heads import write_dense_mtp, write_mtp
 from tests.llama.tiny_hybrid import write_gemma3
@@ -64,14 +64,14 @@ def test_a_small_window_cache_is_estimated_as_llama_cpp_does(kv_type: str, tmp_p
 def test_recurrent_and_mtp_layers_take_no_kv_cache(write: Callable[[Path, Size], Path], tmp_path: Path) -> None:
     path = write(tmp_path / "model.gguf", Size(n_heads=8, head=64, n_repeats=2))
     facts = read_facts(path)
-    need = estimate_memory(facts, ContextShape(1024))
+    need = estimate_memory(facts, ContextParams(1024))
     exact = measure(need, path, ModelParams(), params(path, n_ctx=1024).target_context(1024))
 
     assert exact is not need
     # Minus the estimated states, which would be wrong by 3% for one more layer.
     assert need.kv == pytest.approx(exact.kv, rel=0.01)
     # Keys and values of 512 numbers in 16 bits for each token.
-    assert draft_memory(facts, None, ContextShape(1024)).kv == 2 * MIB
+    assert draft_memory(facts, None, ContextParams(1024)).kv == 2 * MIB
 
 
 @pytest.mark.parametrize("kv_type", ["f16", "q8_0"])
@@ -90,7 +90,7 @@ def test_the_estimate_from_the_header_is_close(demo_target: Path, kv_type: str) 
 
 
 def test_a_model_that_llama_cpp_refuses_or_aborts_on_has_no_footprint(tmp_path: Path, demo_target: Path) -> None:
-    wanted = ContextParams(n_ctx=64, n_threads=1, n_threads_batch=1)
+    wanted = ContextParams(64)
     (tmp_path / "text.gguf").write_text("no model")
     assert measure(NEED, tmp_path / "text.gguf", ModelParams(), wanted) is NEED
     # More layers than llama.cpp allows would abort.

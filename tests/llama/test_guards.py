@@ -6,7 +6,6 @@ Hostile files have tests of their own (test_checks, test_files).
 import ctypes
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,10 +17,9 @@ from app.llama.checks import open_model_file
 from app.llama.context import Context
 from app.llama.library import function, native
 from app.llama.model import Model
-from app.llama.params import FLASH_ATTENTION, ContextParams
+from app.llama.params import FLASH_ATTENTION
 from app.llama.sampler import SamplerChain
-from app.settings.layers import DEFAULTS
-from app.settings.model_params import ModelParams
+from app.settings.model_params import ContextParams, ModelParams
 from app.settings.placement import KV_TYPES, needs_flash_attention
 from tests.llama.conftest import NewContext
 from tests.llama.generation import GREEDY
@@ -29,8 +27,6 @@ from tests.llama.gguf_files import I32, Array
 from tests.llama.tiny_model import vocabulary, write_model
 
 pytestmark = pytest.mark.native
-
-RIGHT: dict[str, Any] = {"n_ctx": 64, "n_threads": 1, "n_threads_batch": 1}
 
 
 @pytest.mark.parametrize("kv_type", KV_TYPES)
@@ -49,7 +45,7 @@ def test_cache_type_sizes_equal_those_of_ggml(kv_type: str) -> None:
 def test_every_cache_type_decodes_or_is_refused_with_an_error(
     draft_model: Model, kv_type: str, flash_attention: str
 ) -> None:
-    wanted = ContextParams(**RIGHT, kv_type=kv_type, settings=DEFAULTS.over({"model.flash_attn": flash_attention}))
+    wanted = ContextParams(64, kv_type=kv_type, flash_attention=flash_attention)
     try:
         context = Context(draft_model, wanted)
     except ModelLoadError as error:
@@ -67,7 +63,7 @@ def test_a_context_that_does_not_fit_into_memory_is_an_error(model: Model, monke
     with pytest.raises(
         ModelLoadError, match=r"could not create a context of 64 tokens for .*: no reason was given\."
     ) as e:
-        Context(model, ContextParams(**RIGHT))
+        Context(model, ContextParams(64))
     assert "model.ctx" in e.value.hint
 
 
@@ -75,7 +71,7 @@ def test_a_cache_type_that_the_heads_forbid_is_an_error(tmp_path: Path) -> None:
     # Heads of 16 values
     model = Model(open_model_file(write_model(tmp_path / "tiny.gguf")), ModelParams())
     with pytest.raises(ModelLoadError, match=r"could not create a context .*n_embd_head_k=16") as raised:
-        Context(model, ContextParams(**RIGHT, kv_type="q8_0"))
+        Context(model, ContextParams(64, kv_type="q8_0"))
     assert "f16" in raised.value.hint
     model.close()
 

@@ -17,8 +17,9 @@ from app.llama.context import Context
 from app.llama.library import native
 from app.llama.model import Model
 from app.models.gguf import GgufHeader
-from app.models.memory_estimate import N_SNAPSHOTS, ContextShape, estimate_memory, n_saved_states
+from app.models.memory_estimate import N_SNAPSHOTS, estimate_memory, n_saved_states
 from app.models.model_facts import ModelFacts, keeps_snapshots, model_facts
+from app.settings.model_params import ContextParams
 from tests.llama.conftest import NewContext, OpenPair
 from tests.llama.generation import answer
 
@@ -148,7 +149,7 @@ def test_a_kept_state_has_the_estimated_size(hybrid: Model, new_context: NewCont
         context.keep_state()
     assert len(context._states.kept) == n_saved_states(state_bytes)
     assert (
-        estimate_memory(facts_of(hybrid), ContextShape(256, n_snapshots=N_SNAPSHOTS)).saved
+        estimate_memory(facts_of(hybrid), ContextParams(256, n_snapshots=N_SNAPSHOTS)).saved
         == n_saved_states(state_bytes) * state_bytes
     )
 

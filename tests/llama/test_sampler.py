@@ -13,11 +13,10 @@ from app.llama.checks import open_model_file
 from app.llama.context import Context
 from app.llama.library import native
 from app.llama.model import Model
-from app.llama.params import ContextParams
 from app.llama.sampler import SamplerChain
+from app.settings.model_params import ContextParams
 
 pytestmark = pytest.mark.native
-RIGHT: dict[str, Any] = {"n_ctx": 64, "n_threads": 1, "n_threads_batch": 1}
 
 
 def _watch_free(monkeypatch: pytest.MonkeyPatch, name: str, told: Callable[[str], object]) -> None:
@@ -61,9 +60,9 @@ def test_a_model_frees_its_contexts_first_and_then_answers_with_sentences(
     _watch_free(monkeypatch, "llama_free", order.append)
     _watch_free(monkeypatch, "llama_model_free", order.append)
     model = Model(open_model_file(demo_draft))
-    contexts = [Context(model, ContextParams(**RIGHT)) for _ in range(2)]
+    contexts = [Context(model, ContextParams(64)) for _ in range(2)]
     # A context without a reference.
-    Context(model, ContextParams(**RIGHT))
+    Context(model, ContextParams(64))
     contexts[0].close()
     gc.collect()
     assert order == ["llama_free"]
@@ -80,7 +79,7 @@ def test_a_model_frees_its_contexts_first_and_then_answers_with_sentences(
         lambda: model.bos,
         lambda: model.size_bytes,
         lambda: model.control_tokens,
-        lambda: Context(model, ContextParams(**RIGHT)),
+        lambda: Context(model, ContextParams(64)),
     ):
         with pytest.raises(UsageError, match="not loaded any more"):
             use()

@@ -10,8 +10,9 @@ import pytest
 from app.models.compatibility import check_pair, head_problem, kind_of, mtp_problem, select_draft
 from app.models.draft_kinds import EMBEDDING, d2t_fault, kind_of_file
 from app.models.gguf import read_header
-from app.models.memory_estimate import ContextShape, draft_memory, estimate_memory
+from app.models.memory_estimate import draft_memory, estimate_memory
 from app.models.model_facts import ModelFacts, read_facts
+from app.settings.model_params import ContextParams
 from tests.llama.tiny_heads import (
     write_chain,
     write_dense_mtp,
@@ -26,6 +27,8 @@ from tests.llama.tiny_heads import (
     write_target,
 )
 from tests.llama.tiny_model import N_VOCAB
+
+CONTEXT = ContextParams(1024)
 
 
 @pytest.fixture
@@ -110,7 +113,7 @@ def test_mtp_layers_in_a_file_of_their_own(tmp_path: Path, target: ModelFacts) -
         )
         assert check_pair(layers).problems == (f"{layers.name} is an MTP layer, which drafts for a target.",)
     assert kind_of_file(tmp_path / "alone.gguf") == kind_of_file(tmp_path / "sidecar.gguf") == "mtp"
-    assert draft_memory(gemma, sidecar, ContextShape(4096)).kv == 0 < draft_memory(dense, alone, ContextShape(4096)).kv
+    assert draft_memory(gemma, sidecar, CONTEXT).kv == 0 < draft_memory(dense, alone, CONTEXT).kv
     two = replace(alone, n_mtp_layers=2)
     assert mtp_problem(two) == head_problem(dense, two) is not None
 
@@ -148,7 +151,7 @@ def test_several_mtp_layers_draft_together(tmp_path: Path, architecture: str) ->
     facts = read_facts(write_chain(tmp_path / "chain.gguf", architecture=architecture))
     assert (facts.n_mtp_layers, mtp_problem(facts), check_pair(facts).draft_kind) == (3, None, "mtp")
     # Two of five layers belong to the target.
-    assert 3 * estimate_memory(facts, ContextShape(4096)).kv == 2 * draft_memory(facts, None, ContextShape(4096)).kv > 0
+    assert 3 * estimate_memory(facts, CONTEXT).kv == 2 * draft_memory(facts, None, CONTEXT).kv > 0
 
 
 @pytest.mark.parametrize(
@@ -230,14 +233,14 @@ def test_the_setting_chooses_the_draft_or_names_what_is_missing(
 
 
 def test_the_mtp_layer_takes_memory_beside_the_target(mtp: ModelFacts, target: ModelFacts, eagle: ModelFacts) -> None:
-    need = draft_memory(mtp, None, ContextShape(1024))
+    need = draft_memory(mtp, None, CONTEXT)
     assert need.weights == need.states == need.saved == 0
     # The target has one more layer with attention.
-    assert 0 < need.kv == estimate_memory(mtp, ContextShape(1024)).kv
+    assert 0 < need.kv == estimate_memory(mtp, CONTEXT).kv
     assert need.compute > 0
-    assert need.host > estimate_memory(mtp, ContextShape(1024)).host
-    assert check_pair(mtp).memory_bytes(1024) > estimate_memory(mtp, ContextShape(1024)).total
-    assert draft_memory(target, eagle, ContextShape(1024)).total > estimate_memory(eagle, ContextShape(1024)).total
+    assert need.host > estimate_memory(mtp, CONTEXT).host
+    assert check_pair(mtp).memory_bytes(1024) > estimate_memory(mtp, CONTEXT).total
+    assert draft_memory(target, eagle, CONTEXT).total > estimate_memory(eagle, CONTEXT).total
 
 
 def test_mtp_layers_in_a_separate_file_have_the_kv_cache_of_one_layer(tmp_path: Path) -> None:
@@ -245,7 +248,7 @@ def test_mtp_layers_in_a_separate_file_have_the_kv_cache_of_one_layer(tmp_path: 
         read_facts(write(tmp_path / f"{n}.gguf")) for n, write in enumerate((write_dense_mtp, write_mtp_alone))
     )
     assert (
-        draft_memory(dense, alone, ContextShape(1024)).kv
-        == draft_memory(dense, None, ContextShape(1024)).kv
-        == estimate_memory(dense, ContextShape(512)).kv
+        draft_memory(dense, alone, CONTEXT).kv
+        == draft_memory(dense, None, CONTEXT).kv
+        == estimate_memory(dense, ContextParams(512)).kv
     )

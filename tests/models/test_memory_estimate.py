@@ -17,7 +17,6 @@ from app.models.catalog import Catalog, Pair, WorkingMemory, read_pair, shipped_
 from app.models.compatibility import PairCheck, check_pair, with_facts
 from app.models.gguf import read_header
 from app.models.memory_estimate import (
-    ContextShape,
     compute_bytes,
     estimate_memory,
     overlap_bytes,
@@ -29,6 +28,7 @@ from app.models.pair_info import rounding
 from app.models.pair_summary import pair_memory, weights, with_files
 from app.models.registry import ModelOnDisk, SetUp
 from app.models.source import HubModel
+from app.settings.model_params import ContextParams
 from app.settings.placement import KV_TYPES
 from tests.capacities import in_ram
 from tests.llama.params import pair_params
@@ -52,7 +52,7 @@ def test_real_models_are_reckoned_within_one_percent(model: dict[str, Any], load
 
     weights = model["file_bytes"] - model["header_bytes"]
     kv = model["kv_bytes_per_token"] * round_up(n_ctx) * KV_TYPES[kv_type].n_bytes / KV_TYPES["f16"].n_bytes
-    compute = compute_bytes(graph, ContextShape(n_ctx, n_outputs=n_outputs, flash_attention=flash != "off"))
+    compute = compute_bytes(graph, ContextParams(n_ctx, n_outputs=n_outputs, flash_attention=flash))
     compute += 4 * n_outputs * graph.vocabulary
 
     assert kv == recorded[1]
@@ -60,8 +60,8 @@ def test_real_models_are_reckoned_within_one_percent(model: dict[str, Any], load
 
 
 def test_scores_are_written_down_without_flash_attention() -> None:
-    grown = compute_bytes(SMOL, ContextShape(8192, flash_attention=False)) - compute_bytes(
-        SMOL, ContextShape(2048, flash_attention=False)
+    grown = compute_bytes(SMOL, ContextParams(8192, flash_attention="off")) - compute_bytes(
+        SMOL, ContextParams(2048, flash_attention="off")
     )
 
     # For each of 9 heads and once for the mask: a float for every token of the batch and every cell.
@@ -73,7 +73,7 @@ def test_scores_are_written_down_without_flash_attention() -> None:
 )
 def test_batches_overlap_on_several_devices(embedding: int, n_ctx: int, recorded: float) -> None:
     # Recorded on two Vulkan devices: MiB of a compute buffer beside that of one device.
-    found = overlap_bytes(replace(SMOL, embedding=embedding), ContextShape(n_ctx))
+    found = overlap_bytes(replace(SMOL, embedding=embedding), ContextParams(n_ctx))
 
     assert found / (1 << 20) == pytest.approx(recorded, rel=0.01)
 
@@ -85,13 +85,13 @@ def test_a_context_that_becomes_longer_is_reported() -> None:
 
 
 def test_a_short_context_has_short_batches() -> None:
-    assert compute_bytes(SMOL, ContextShape(64)) < compute_bytes(SMOL, ContextShape(512)) / 7
+    assert compute_bytes(SMOL, ContextParams(64)) < compute_bytes(SMOL, ContextParams(512)) / 7
 
 
 def test_the_token_embedding_stays_in_ram_and_is_copied_where_it_is_the_output_too(tmp_path: Path) -> None:
     tied, untied = write_target(tmp_path / "tied.gguf"), write_dense_mtp(tmp_path / "untied.gguf")
     for path, is_tied in ((tied, True), (untied, False)):
-        need = with_tensors(estimate_memory(read_facts(path), ContextShape(512)), path)
+        need = with_tensors(estimate_memory(read_facts(path), ContextParams(512)), path)
         header = read_header(path, tensors=True)
         sizes = dict(header.tensor_bytes(path.stat().st_size))
 
@@ -104,7 +104,7 @@ def test_the_token_embedding_stays_in_ram_and_is_copied_where_it_is_the_output_t
 
 def test_mtp_layers_that_are_not_loaded_take_no_memory(tmp_path: Path) -> None:
     path = write_dense_mtp(tmp_path / "model.gguf")
-    need = estimate_memory(read_facts(path), ContextShape(512))
+    need = estimate_memory(read_facts(path), ContextParams(512))
     whole, trunk = (with_tensors(need, path, n_unused=n) for n in (0, 1))
 
     assert trunk.blocks == (*whole.blocks[:-1], 0)
@@ -179,7 +179,7 @@ def test_the_catalog_estimates_longer_contexts_within_two_percent(pair: Pair, n_
 @pytest.mark.parametrize("shape", sorted(SHAPES))
 def test_memory_grows_with_the_context_as_an_estimate_of_that_length(shape: str, swa_full: bool) -> None:
     facts = facts_of_shape(shape, 0)
-    short, long = (estimate_memory(facts, ContextShape(n, swa_full=swa_full)) for n in (8192, 65_536))
+    short, long = (estimate_memory(facts, ContextParams(n, swa_full=swa_full)) for n in (8192, 65_536))
 
     assert short.with_context(65_536).total == pytest.approx(long.total, rel=0.001)
     assert long.with_context(8192).total == pytest.approx(short.total, rel=0.02)
@@ -187,7 +187,7 @@ def test_memory_grows_with_the_context_as_an_estimate_of_that_length(shape: str,
 
 
 def test_overlapping_batches_grow_with_the_context_on_each_of_several_measured_devices() -> None:
-    short, long = (estimate_memory(facts_of_shape(sorted(SHAPES)[0], 0), ContextShape(n)) for n in (8192, 65_536))
+    short, long = (estimate_memory(facts_of_shape(sorted(SHAPES)[0], 0), ContextParams(n)) for n in (8192, 65_536))
 
     def grown(*names: str) -> list[int]:
         measured = replace(short, compute_on=tuple((name, short.compute) for name in names))

@@ -11,8 +11,9 @@ from app.core.units import GB
 from app.engine.vocab_compatibility import VocabInfo
 from app.models.compatibility import check_pair
 from app.models.gguf import GgufHeader, parse_header
-from app.models.memory_estimate import N_SNAPSHOTS, ContextShape, estimate_memory, n_saved_states
+from app.models.memory_estimate import N_SNAPSHOTS, estimate_memory, n_saved_states
 from app.models.model_facts import GraphWidths, ModelFacts, model_facts
+from app.settings.model_params import ContextParams
 from tests.llama import tiny_model
 from tests.llama.gguf_files import header, text
 
@@ -83,14 +84,14 @@ def test_running_states_are_reckoned() -> None:
 def test_earlier_states_are_counted_where_they_are_kept() -> None:
     kept = of_qwen()
     alone, drafted = (
-        estimate_memory(kept, ContextShape(256)),
-        estimate_memory(kept, ContextShape(256, n_snapshots=N_SNAPSHOTS)),
+        estimate_memory(kept, ContextParams(256)),
+        estimate_memory(kept, ContextParams(256, n_snapshots=N_SNAPSHOTS)),
     )
     assert (alone.states, alone.snapshots) == (kept.state_bytes, 0)
     assert alone.saved == drafted.saved == n_saved_states(kept.state_bytes) * kept.state_bytes
     assert alone.always_ram == alone.host + alone.vocabulary + alone.saved
     assert drafted.total - alone.total == N_SNAPSHOTS * kept.state_bytes
-    assert estimate_memory(replace(kept, keeps_snapshots=False), ContextShape(256, n_snapshots=7)).snapshots == 0
+    assert estimate_memory(replace(kept, keeps_snapshots=False), ContextParams(256, n_snapshots=7)).snapshots == 0
 
 
 @pytest.mark.parametrize(("state", "n"), [(0, 0), (1, 8), (64 << 20, 8), (150 << 20, 3), (1 << 40, 2)])

@@ -33,8 +33,8 @@ from app.models.pair_info import PairInfo
 
 if TYPE_CHECKING:
     from app.hardware.rpc import RpcServer
-    from app.llama.params import ContextParams, PairParams
-    from app.settings.model_params import ModelParams
+    from app.llama.params import PairParams
+    from app.settings.model_params import ContextParams, ModelParams
 
 
 FORMAT = 2
@@ -190,12 +190,12 @@ def needs(params: PairParams, rooms: Rooms) -> PairNeeds:
     facts = read_facts(params.target)
     context, draft = params.target_context(facts.n_ctx_train), None
     n_unused = 0 if params.model.load_mtp else facts.n_mtp_layers
-    target = estimate_memory(facts, context.shape)
+    target = estimate_memory(facts, context)
     target = with_tensors(target, params.target, params.model.overrides, n_unused=n_unused)
     projector, host = _projector_bytes(params)
     target = replace(target, projector=projector, host=target.host + host)
     if params.draft is not None or params.model.load_mtp:
-        own = params.draft_context(context.n_ctx).shape
+        own = params.draft_context(context.n_ctx)
         draft_facts = read_facts(params.draft) if params.draft is not None else None
         draft = draft_memory(facts, draft_facts, own, params.model.overrides)
     if draft is not None and params.draft is not None and params.draft != params.target:
