@@ -13,8 +13,7 @@ from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
 from app.llama.child import SafeFiles
-from app.llama.installed import files_identity
-from app.llama.start_check import STARTED
+from app.llama.installed import STARTED, files_identity
 from tests.tandem import Said, Tandem
 
 # Hypothesis has no deadline, because the machine may be busy, and repeats the same examples in every run.

@@ -33,7 +33,7 @@ from app.models.draft_kinds import HeadFacts, d2t_fault, head_facts
 from app.models.model_facts import read_facts
 from app.models.pair_summary import without_draft
 from app.settings.model_params import DRAFT_ANYWHERE, ModelParams
-from app.settings.placement import ALL_LAYERS
+from app.settings.placement import ALL_LAYERS, CPU
 
 Progress = Callable[[str, float], bool]
 """Called with "target" or "draft" and the loaded share; False cancels."""
@@ -94,7 +94,7 @@ def checked_file(
 def beside_target(params: PairParams, name: str, notices: list[str]) -> PairParams:
     """Place draft layers on the devices of their target; add a notice if the settings name others."""
     placed, asked = (
-        beside(params.draft_model, params.model, devices_of(params.model)),
+        beside(params.draft_model, params.model, tuple(devices_of(params.model)) or (CPU,)),
         ModelParams.of(params.settings, "draft"),
     )
     named, used = ({*map(str.lower, model.devices)} for model in (asked, placed))

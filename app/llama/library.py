@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
-from app.llama.start_check import check_start, import_failure
+from app.llama.installed import check_start, import_failure
 
 _MISSING_LIBRARY = re.compile(r"(lib(?:cudart|cublasLt|cublas)\.so\.\d+)(?:[.\d]*): cannot open")
 _COMPILER_FILES = "libnvrtc.so.*"

@@ -6,7 +6,7 @@ import ctypes
 import mmap
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -38,9 +38,13 @@ def place(raw: Any, params: ModelParams) -> tuple[Any, ...]:
     if not params.split:
         raw.split_mode = _SPLIT_NONE
         raw.main_gpu = 0
-    pointers = _pointers(params.devices)
-    if pointers is not None:
-        array = (ctypes.c_void_p * (len(pointers) + 1))(*pointers, None)
+    used = _named(params.devices)
+    if missing := [name for name, handle in used.items() if handle is None]:
+        here = ", ".join([*graphics(), CPU])
+        raise UsageError(f"llama.cpp has no device {', '.join(missing)} here.", f"It has: {here}.")
+    # llama.cpp itself would prefer a software renderer to the CPU.
+    if params.devices or used != graphics():
+        array = (ctypes.c_void_p * (len(used) + 1))(*used.values(), None)
         raw.devices = ctypes.addressof(array)
         kept.append(array)
     if params.tensor_split:
@@ -49,7 +53,7 @@ def place(raw: Any, params: ModelParams) -> tuple[Any, ...]:
         raw.tensor_split = ctypes.cast(shares, ctypes.POINTER(ctypes.c_float))
         kept.append(shares)
     if params.all_overrides:
-        table = _overrides(params)
+        table = _overrides(params, used)
         raw.tensor_buft_overrides = ctypes.addressof(table)
         kept.append(table)
     return tuple(kept)
@@ -61,15 +65,12 @@ class _Override(ctypes.Structure):
     _fields_ = (("pattern", ctypes.c_char_p), ("buffer_type", ctypes.c_void_p))
 
 
-def _overrides(params: ModelParams) -> ctypes.Array[_Override]:
+def _overrides(params: ModelParams, used: Mapping[str, int | None]) -> ctypes.Array[_Override]:
     """Return the overrides with the buffer types of their devices, ended by an empty entry.
 
     llama.cpp would abort the process in the first batch if a device held no layers of the model.
     """
-    known = {name.lower(): handle for name, handle in graphics().items()}
-    on_cpu = params.devices == (CPU,)
-    used = () if on_cpu else params.devices or tuple(graphics(software=False))
-    memory = {name.lower(): memory_type(known[name.lower()]) for name in used if name.lower() in known}
+    memory = {name.lower(): memory_type(handle) for name, handle in used.items()}
     memory[CPU] = memory_type(None)
     rows = []
     for pattern, device in map(split_override, params.all_overrides):
@@ -82,43 +83,33 @@ def _overrides(params: ModelParams) -> ctypes.Array[_Override]:
     return (_Override * (len(rows) + 1))(*rows)
 
 
-def _pointers(names: tuple[str, ...]) -> list[int] | None:
-    if names == (CPU,):
-        return []
-    if names:
-        return find(names)
-    hardware = graphics(software=False)
-    # llama.cpp itself would prefer a software renderer to the CPU.
-    return list(hardware.values()) if hardware != graphics() else None
+def _named(names: tuple[str, ...]) -> Mapping[str, int | None]:
+    """Return native pointers of devices by name, ignoring case; None for a missing device.
+
+    ("cpu",) has none, and () has those that llama.cpp uses.
+    """
+    if not names:
+        return graphics(software=False)
+    known = {name.lower(): handle for name, handle in graphics().items()}
+    return {name: known.get(name.lower()) for name in names if name != CPU}
 
 
-def find(names: tuple[str, ...]) -> list[int]:
-    """Return the pointers of devices by name, ignoring case. Raises UsageError for an unknown device."""
-    known = graphics()
-    by_name = {name.lower(): handle for name, handle in known.items()}
-    missing = [name for name in names if name.lower() not in by_name]
-    if missing:
-        raise UsageError(f"llama.cpp has no device {', '.join(missing)} here.", f"It has: {', '.join([*known, CPU])}.")
-    return [by_name[name.lower()] for name in names]
+def devices_of(params: ModelParams) -> Mapping[str, int | None]:
+    """Return the devices that hold the layers, with native pointers, also if the choice is llama.cpp's; {} is the CPU.
 
-
-def devices_of(params: ModelParams) -> tuple[str, ...]:
-    """Return the devices of a model, also where the choice is llama.cpp's."""
-    return (CPU,) if params.on_cpu else params.devices or tuple(graphics(software=False)) or (CPU,)
+    A missing device has no pointer.
+    """
+    return {} if params.on_cpu else _named(params.devices)
 
 
 def label(params: ModelParams) -> str:
     """Return a short label of the devices that hold the layers."""
-    if params.on_cpu:
-        return CPU_LABEL
-    return " + ".join(params.devices or graphics(software=False)) or CPU_LABEL
+    return " + ".join(devices_of(params)) or CPU_LABEL
 
 
 def kinds_of(params: ModelParams) -> tuple[str, ...]:
     """Return descriptions of the devices, such as "NVIDIA GeForce RTX 4090"; a missing device has none."""
-    known = {name.lower(): handle for name, handle in graphics().items()}
-    names = [name.lower() for name in params.devices or graphics(software=False)]
-    return tuple(description(known[name]) if name in known else "" for name in names)
+    return tuple(description(handle) if handle is not None else "" for handle in devices_of(params).values())
 
 
 _MMAP_MODE, _READ_MODE = 1, 0

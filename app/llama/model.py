@@ -147,24 +147,11 @@ class Model:
         return VocabInfo(
             kind=kind if isinstance(kind, str) else "",
             tokens=self.header.tokens,
-            bos=self.bos,
-            eos=self.eos,
-            add_bos=self.add_bos,
+            bos=_token(native.llama_vocab_bos(self.native_vocab)),
+            eos=_token(native.llama_vocab_eos(self.native_vocab)),
+            add_bos=bool(native.llama_vocab_get_add_bos(self.native_vocab)),
             add_eos=bool(native.llama_vocab_get_add_eos(self.native_vocab)),
         )
-
-    @cached_property
-    def bos(self) -> int | None:
-        return _token(native.llama_vocab_bos(self.native_vocab))
-
-    @cached_property
-    def eos(self) -> int | None:
-        return _token(native.llama_vocab_eos(self.native_vocab))
-
-    @cached_property
-    def add_bos(self) -> bool:
-        """Return whether every text begins with `bos`."""
-        return bool(native.llama_vocab_get_add_bos(self.native_vocab))
 
     def is_end(self, token: int) -> bool:
         """Return whether a token ends a generation."""
@@ -211,9 +198,11 @@ class Model:
                 found[text] = token
         return found
 
-    def text_of(self, token: int) -> str:
-        """Return the vocabulary's text of a token, even of a special token."""
+    def text_of(self, token: int | None) -> str:
+        """Return the vocabulary's text of a token, even of a special token; None has an empty text."""
         vocab = self.native_vocab
+        if token is None:
+            return ""
         self.check_tokens((token,))
         return bytes(native.llama_vocab_get_text(vocab, token)).decode("utf-8", errors="replace")
 
@@ -266,7 +255,8 @@ class Model:
 
     def with_bos(self, tokens: list[int]) -> list[int]:
         """Return tokens with BOS in front, if the model expects it and it is not there."""
-        return tokens if not self.add_bos or self.bos is None or tokens[:1] == [self.bos] else [self.bos, *tokens]
+        bos = self.vocab.bos if self.vocab.add_bos else None
+        return tokens if bos is None or tokens[:1] == [bos] else [bos, *tokens]
 
     def detokenize(self, tokens: Sequence[int]) -> str:
         """Return the text of tokens, with the texts of control tokens but without a leading BOS."""

@@ -54,6 +54,6 @@ def _info(model: Model) -> ModelInfo:
         n_vocab=model.n_vocab,
         n_ctx_train=model.n_ctx_train,
         chat_template=model.chat_template or "",
-        bos=model.text_of(model.bos) if model.bos is not None else "",
-        eos=model.text_of(model.eos) if model.eos is not None else "",
+        bos=model.text_of(model.vocab.bos),
+        eos=model.text_of(model.vocab.eos),
     )

@@ -24,7 +24,7 @@ from app.llama.child import SafeFiles, not_survived
 from app.llama.context import Context
 from app.llama.footprint import no_alloc
 from app.llama.library import captured_log, start
-from app.llama.loading import devices_of, find
+from app.llama.loading import devices_of
 from app.llama.model import Model
 from app.llama.params import PairParams
 from app.models.gguf import GgufHeader, read_header
@@ -77,9 +77,8 @@ def load_projector(
     # Most pairs need no second native library.
     from app.llama.projector import Projector, ProjectorParams
 
-    device = devices_of(params.model)[0]
     shape = ProjectorParams(
-        device=None if device == CPU else find((device,))[0],
+        device=next(iter(devices_of(params.model).values()), None),
         n_threads=params.n_threads_batch or params.n_threads,
         flash_attention=str(params.settings["model.flash_attn"]),
         n_batch=context.n_batch,

@@ -43,7 +43,7 @@ class PromptBuilder:
     def __init__(self, model: Model, encoder: Projector | None = None) -> None:
         self._model = model
         self._encoder = encoder
-        self._template = ChatTemplate(model.chat_template, self._text(model.bos), self._text(model.eos))
+        self._template = ChatTemplate(model.chat_template, *map(model.text_of, (model.vocab.bos, model.vocab.eos)))
         if self._template.leaves_out:
             raise TemplateError(
                 "The model's chat template leaves out the prompt.", "The model file may be faulty; try another."
@@ -236,6 +236,3 @@ class PromptBuilder:
         # SentencePiece would put a space before the text.
         before = self._model.tokenize(_UNMERGED_CHARACTER, parse_special=False)
         return self._model.tokenize(_UNMERGED_CHARACTER + text, parse_special=False)[len(before) :]
-
-    def _text(self, token: int | None) -> str:
-        return "" if token is None else self._model.text_of(token)

@@ -15,8 +15,8 @@ from typing import Any
 
 from app.hardware.build_choices import known_builds
 from app.llama import devices, library
+from app.llama.installed import import_failure
 from app.llama.library import function
-from app.llama.start_check import import_failure
 
 _F32, _Q4_K = 0, 12
 """`ggml_type`."""
@@ -68,7 +68,7 @@ def throughput(n_threads: int, of_ram: bool = False) -> float | None:
 
 
 def try_cpu() -> None:
-    """Compute a small product on the CPU, in the child of `app.llama.start_check`.
+    """Compute a small product on the CPU, in the child of `app.llama.installed`.
 
     Raises LibraryError for another release of llama-cpp-python, whose structs may differ from Tandem's.
     """

@@ -41,7 +41,7 @@ class PairLoader(ChosenPair):
 
     def __call__(self, cancel: threading.Event, progress: Progress) -> LoadedPair:
         # These imports take long, and only the worker needs them.
-        from app.llama.start_check import check_start
+        from app.llama.installed import check_start
 
         # Importing llama.cpp would do the same, but the user could not stop it.
         check_start(cancel.is_set)

@@ -13,8 +13,7 @@ import pytest
 from app.core.program import python_environment
 from app.hardware.builds import LibraryError
 from app.llama import library
-from app.llama.installed import files_identity
-from app.llama.start_check import STARTED
+from app.llama.installed import STARTED, files_identity
 from tests.llama.stub_libraries import HARMLESS, compile_library, needs_compiler
 
 IMPORT = """

@@ -108,8 +108,8 @@ def test_odd_models_that_load_also_run(tmp_path: Path, changes: dict[str, Any]) 
     assert model.control_tokens is not None
     assert model.name.isprintable()
     assert len(model.name) < 400
-    assert model.bos is None or 0 <= model.bos < model.n_vocab
-    assert model.eos is None or 0 <= model.eos < model.n_vocab
+    for token in (model.vocab.bos, model.vocab.eos):
+        assert token is None or 0 <= token < model.n_vocab
     model.close()
 
 

@@ -17,7 +17,7 @@ from app.llama.child import SafeFiles
 from app.llama.context import Context
 from app.llama.fitting.fit_pair import fitted
 from app.llama.library import native
-from app.llama.loading import find, label, place
+from app.llama.loading import label, place
 from app.llama.model import Model
 from app.llama.stored_measurements import memory_file, pair_identity, thread_file
 from app.models.memory_estimate import ModelMemory
@@ -75,9 +75,9 @@ def test_a_software_renderer_is_used_only_by_name(monkeypatch: pytest.MonkeyPatc
     assert kept
 
 
-def test_a_device_that_is_not_there_is_an_error(cards: None, demo_draft: Path) -> None:
+def test_a_device_that_is_not_there_is_an_error(cards: None) -> None:
     with pytest.raises(UsageError, match="no device CUDA2 here") as caught:
-        find(("CUDA0", "CUDA2"))
+        place(native.llama_model_default_params(), ModelParams(devices=("CUDA0", "CUDA2")))
     assert "CUDA0, CUDA1, Vulkan0, cpu" in caught.value.hint
 
 
