@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -135,25 +135,28 @@ def busy_cpus(processors: int) -> float | None:
     try:
         if os.getloadavg()[0] < _QUIET_LOAD_PER_CPU * processors:
             return 0.0
-        before, started = others_seconds(), time.monotonic()
-        time.sleep(_SAMPLE_S)
-        return max(0.0, (others_seconds() - before) / (time.monotonic() - started))
     except OSError:
         return None
+    others = OthersUse()
+    time.sleep(_SAMPLE_S)
+    return others.cpus
 
 
-@dataclass
 class OthersUse:
     """Average CPU use of other programs since its creation."""
 
-    _seconds: float = field(default_factory=others_seconds)
-    _began: float = field(default_factory=time.monotonic)
+    def __init__(self) -> None:
+        self._seconds, self._began = others_seconds(), time.monotonic()
+
+    @property
+    def cpus(self) -> float:
+        """Return how many CPUs they used; counters that step differently make no negative use."""
+        return max(0.0, others_seconds() - self._seconds) / max(time.monotonic() - self._began, 1e-3)
 
     @property
     def is_much(self) -> bool:
         """Return whether they used so much of the usable CPUs that a measurement in that time is too slow."""
-        elapsed = max(time.monotonic() - self._began, 1e-3)
-        return others_seconds() - self._seconds > _BUSY_CPU_SHARE * len(usable_processors()) * elapsed
+        return self.cpus > _BUSY_CPU_SHARE * len(usable_processors())
 
 
 def busy_text(who: str, cpus: float, processors: int) -> str | None:

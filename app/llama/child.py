@@ -56,8 +56,12 @@ class SafeFiles:
     def __init__(self, file: Path | None) -> None:
         self._file = file
 
+    def survived(self, path: Path, pair: PairParams | None = None) -> bool:
+        """Return whether llama.cpp has loaded this file without aborting, alone or as draft layers of `pair`."""
+        return self.found(path, pair) is True
+
     def found(self, path: Path, pair: PairParams | None = None) -> Any:
-        """Return the result of a trial of this file, alone or as a part of `pair`; None for a new file. See `add`."""
+        """Return the result of the trial given to `add`, or None for a new file."""
         match self._read().get(_key(path, pair)):
             case [state, found] if state == _state(path, pair):
                 return found
@@ -117,7 +121,7 @@ def try_file(
         DamagedFileError: llama.cpp crashes or hangs on the file.
         Interrupted: `go_on` returned False.
     """
-    if safe.found(path, pair) is True:
+    if safe.survived(path, pair):
         return
     question = ("llama.footprint.try_load", path) if pair is None else ("llama.footprint.try_head", path, pair)
     try:

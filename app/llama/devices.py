@@ -172,11 +172,6 @@ def library_call(name: str, *arguments: Any) -> Any:
     return library.function(name, *_FUNCTION_PROTOTYPES[name])(*arguments)
 
 
-def can_use_rpc() -> bool:
-    """Return whether the installed llama.cpp has the RPC backend."""
-    return "RPC" in build().backends
-
-
 def add_servers(addresses: Sequence[str]) -> None:
     """Add the devices of remote servers as RPC0, RPC1 and so on.
 

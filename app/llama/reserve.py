@@ -12,8 +12,9 @@ from functools import partial
 from app.core.errors import DecodeError, NoMemoryError
 from app.hardware.devices import Device
 from app.llama.context import Context
-from app.llama.devices import describe, graphics
+from app.llama.devices import describe
 from app.llama.library import native
+from app.llama.loading import devices_of
 from app.llama.native_errors import no_memory
 from app.settings.model_params import ModelParams
 
@@ -55,11 +56,7 @@ def _warm_up(context: Context) -> None:
 
 
 def _gpus(params: ModelParams) -> list[Device]:
-    if params.on_cpu:
-        return []
-    named = {name.lower() for name in params.devices}
-    known = graphics(software=False)
-    devices = [describe(handle) for name, handle in known.items() if not named or name.lower() in named]
+    devices = [describe(handle) for handle in devices_of(params).values() if handle is not None]
     return [device for device in devices if device.has_own_memory and device.backend != "RPC"]
 
 

@@ -100,10 +100,10 @@ def query_servers(addresses: Sequence[str]) -> tuple[RpcServer, ...]:
     """Query servers of remote devices for their memory."""
     if not addresses:
         return ()
-    from app.llama.devices import build, can_use_rpc
+    from app.llama.devices import build
 
-    if not can_use_rpc():
-        fix = rpc_command(build().backends, installation(System().name))
+    if "RPC" not in (backends := build().backends):
+        fix = rpc_command(backends, installation(System().name))
         raise UsageError(
             "This llama.cpp is built without RPC and cannot use ⟨rpc⟩.",
             f"Rebuild it (needs a C++ compiler, takes minutes): {fix}",

@@ -45,7 +45,7 @@ DISCARDED: dict[str, Callable[[Path], object]] = {
     "cache": lambda path: atomic.read_json(path, 1, lambda raw: raw),
     "statistics": stored_measurements.load_statistics,
     "threads": stored_measurements.load_threads,
-    "safe": lambda path: SafeFiles(path).found(path.with_name("model")),
+    "safe": lambda path: SafeFiles(path).survived(path.with_name("model")) or None,
 }
 
 

@@ -22,6 +22,7 @@ from app.ui.models.opener import Opener
 from app.worker.known_pairs import ProcessOptions
 from app.worker.loading import query_servers
 from app.worker.pair_loader import PairLoader
+from tests.cli.doctor_facts import fake_build
 from tests.settings.in_memory import in_memory
 
 GB = 10**9
@@ -199,9 +200,7 @@ def test_commands_that_run_in_this_process_do_not_take_it(command: list[str]) ->
 
 
 def test_a_build_without_rpc_is_reported_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    import app.llama.devices
-
-    monkeypatch.setattr(app.llama.devices, "can_use_rpc", lambda: False)
+    monkeypatch.setattr("app.llama.devices.build", fake_build)
     with pytest.raises(UsageError, match="built without RPC and cannot use ⟨rpc⟩") as caught:
         query_servers(["127.0.0.1:1"])
     assert "-DGGML_RPC=on" in caught.value.hint

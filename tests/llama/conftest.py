@@ -18,6 +18,7 @@ from app.llama.pair import NativePair
 from app.llama.params import PairParams
 from app.settings.model_params import ContextParams, ModelParams
 from app.worker import loading
+from tests.llama.engines import Running
 from tests.llama.params import pair_params
 from tests.llama.tiny_hybrid import write_granite_hybrid, write_lfm2, write_qwen35
 from tests.llama.tiny_model import write_model
@@ -26,6 +27,7 @@ NewContext = Callable[..., Context]
 OpenModel = Callable[..., Model]
 OpenPair = Callable[..., NativePair]
 Load = Callable[..., NativePair]
+Begin = Callable[..., Running]
 WINDOW_ALONE = "window-alone.gguf"
 """A target of this name has a sliding-window cache."""
 _SHADERS = os.environ.get("MESA_SHADER_CACHE_DIR", str(Path.home() / ".cache" / "tandem-test-shaders"))
@@ -111,6 +113,20 @@ def load(open_pair: OpenPair) -> Load:
         return open_pair(target, draft, n_ctx=1024, model=ModelParams(load_mtp=mtp), settings=settings)
 
     return make
+
+
+@pytest.fixture
+def begin() -> Iterator[Begin]:
+    """Return a function that starts to load the pair of some flags in an engine; it is closed after the test."""
+    running: list[Running] = []
+
+    def make(*flags: str) -> Running:
+        running.append(Running(*flags))
+        return running[-1]
+
+    yield make
+    for one in running:
+        one.engine.close(60)
 
 
 @pytest.fixture(scope="session")

@@ -1,12 +1,8 @@
-"""Run the engine on native pairs, and engines for the flags of a command."""
+"""Run the engine on native pairs."""
 
 import random
 from collections.abc import Iterator, Sequence
 
-import psutil
-
-from app.cli.command_line import parse_args
-from app.cli.options import read_pair
 from app.engine.draft_source import DraftSource
 from app.engine.events import DraftLost, Step
 from app.engine.fixed import FixedDrafting
@@ -15,11 +11,7 @@ from app.engine.interfaces import Logits, Strategy
 from app.engine.types import Draft, DraftParams, SamplingParams
 from app.llama.context import Context
 from app.llama.pair import NativePair
-from app.session.answering import Engine
-from app.worker.isolated_engine import IsolatedEngine
-from app.worker.pair_loader import PairLoader, make_engine
 from tests.llama.tiny_model import N_VOCAB
-from tests.worker.harness import Listener
 
 GREEDY = SamplingParams(temperature=0)
 
@@ -69,24 +61,3 @@ def rows_alone(context: Context, tokens: Sequence[int], first: int) -> Iterator[
     for token in tokens[first:]:
         context.decode((token,), 1)
         yield context.logits(0)
-
-
-def options(*flags: str) -> PairLoader:
-    """Return the loader for the flags of a command."""
-    return read_pair(parse_args(["--threads", "1", *flags]).given)
-
-
-class Running(Listener):
-    """An engine that loads the pair of these flags, and its events."""
-
-    def __init__(self, *flags: str) -> None:
-        super().__init__()
-        loader = options(*flags)
-        self.engine: Engine = make_engine(loader.process, self.events.put)
-        self.engine.load(loader)
-
-    @property
-    def child(self) -> psutil.Process:
-        assert isinstance(self.engine, IsolatedEngine)
-        assert self.engine._process is not None
-        return psutil.Process(self.engine._process._popen.pid)

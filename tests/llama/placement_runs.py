@@ -5,21 +5,20 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from app.cli.command_line import parse_args
-from app.cli.options import read_pair
 from app.engine.fixed import FixedDrafting, NoDrafting
 from app.engine.types import DraftParams
 from app.llama.cancel import CancelFlag
 from app.llama.pair import NativePair
 from app.worker import loading
 from tests.llama.generation import Oracle, answer
+from tests.llama.params import loader_of
 from tests.llama.tiny_heads import KINDS, DraftKind, write_target
 
 _PROMPT = [2 + 37 * i % 250 for i in range(4)]
 _N_TOKENS = 16
 _FIXED = DraftParams(3, 0, 0.0)
 _MODEL = DraftKind(write_target, partial(write_target, seed=1))
-_SETTINGS = ("--threads", "1", "--ctx", "512", "--kv-type", "f32", "--draft-kv-type", "f32")
+_SETTINGS = ("--ctx", "512", "--kv-type", "f32", "--draft-kv-type", "f32")
 
 
 @dataclass(frozen=True)
@@ -40,8 +39,7 @@ def write_pair(kind: str, folder: Path) -> list[str]:
 
 
 def load(*flags: str) -> NativePair:
-    chosen = read_pair(parse_args([*_SETTINGS, *flags]).given)
-    pair = loading.load(chosen, CancelFlag(), lambda *_: True)
+    pair = loading.load(loader_of(*_SETTINGS, *flags), CancelFlag(), lambda *_: True)
     assert isinstance(pair, NativePair)
     return pair
 

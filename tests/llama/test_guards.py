@@ -136,7 +136,13 @@ def test_a_full_context_is_an_error_and_loses_nothing(new_context: NewContext) -
 
 
 @pytest.mark.parametrize(
-    ("code", "match"), [(1, "is full"), (-1, "could not evaluate a batch: code -1"), (-3, "code -3")]
+    ("code", "match"),
+    [
+        (1, "is full"),
+        (-1, "could not evaluate a batch: code -1"),
+        (-2, "Memory ran out while .* computed a batch"),
+        (-3, "code -3"),
+    ],
 )
 def test_every_decode_return_code_is_checked(
     context: Context, code: int, match: str, monkeypatch: pytest.MonkeyPatch

@@ -18,13 +18,18 @@ from app.llama.library import native
 from app.llama.model import Model
 from app.models.gguf import GgufHeader
 from app.models.memory_estimate import N_SNAPSHOTS, estimate_memory, n_saved_states
-from app.models.model_facts import ModelFacts, keeps_snapshots, model_facts
+from app.models.model_facts import ModelFacts, is_recurrent, keeps_snapshots, model_facts
 from app.settings.model_params import ContextParams
 from tests.llama.conftest import NewContext, OpenPair
 from tests.llama.generation import answer
 
 pytestmark = pytest.mark.native
-_SYMBOLS = ("_Z13llm_arch_name8llm_arch", "_Z29llm_arch_supports_rs_rollbackRK8llm_arch")
+_NAME, _IS_HYBRID, _IS_RECURRENT, _KEEPS_SNAPSHOTS = (
+    "_Z13llm_arch_name8llm_arch",
+    "_Z18llm_arch_is_hybridRK8llm_arch",
+    "_Z21llm_arch_is_recurrentRK8llm_arch",
+    "_Z29llm_arch_supports_rs_rollbackRK8llm_arch",
+)
 _MORE_THAN_THERE_ARE = 1000
 PROMPT = [2 + 37 * i % 250 for i in range(200)]
 HALF_LENGTH = 100
@@ -225,11 +230,24 @@ def test_a_draft_model_with_recurrent_state_is_refused(
     assert any("recurrent state cannot be rolled back" in notice for notice in pair.notices)
 
 
-@pytest.mark.skipif(not all(hasattr(native._lib, name) for name in _SYMBOLS), reason="not exported by this build")
-def test_every_architecture_is_as_llama_cpp_has_it() -> None:
-    name, supports = (native._lib[symbol] for symbol in _SYMBOLS)
-    name.restype, supports.restype = ctypes.c_char_p, ctypes.c_bool
-    told = {name(i).decode(): supports(ctypes.byref(ctypes.c_int(i))) for i in range(_MORE_THAN_THERE_ARE)}
+@pytest.mark.parametrize(
+    ("symbols", "ours"),
+    [
+        ((_IS_HYBRID, _IS_RECURRENT), is_recurrent),
+        ((_KEEPS_SNAPSHOTS,), lambda name: keeps_snapshots(GgufHeader({"general.architecture": name}, 0))),
+    ],
+    ids=["recurrent", "snapshots"],
+)
+def test_every_architecture_is_as_llama_cpp_has_it(symbols: tuple[str, ...], ours: Callable[[str], bool]) -> None:
+    if not all(hasattr(native._lib, symbol) for symbol in (_NAME, *symbols)):
+        pytest.skip("not exported by this build")
+    name, *asked = (native._lib[symbol] for symbol in (_NAME, *symbols))
+    name.restype = ctypes.c_char_p
+    for one in asked:
+        one.restype = ctypes.c_bool
+    told = {
+        name(i).decode(): any(one(ctypes.byref(ctypes.c_int(i))) for one in asked) for i in range(_MORE_THAN_THERE_ARE)
+    }
 
     assert {"llama", "lfm2", "qwen35"} <= told.keys()
-    assert told == {known: keeps_snapshots(GgufHeader({"general.architecture": known}, 0)) for known in told}
+    assert told == {known: ours(known) for known in told}

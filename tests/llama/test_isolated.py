@@ -5,58 +5,38 @@ import queue
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
-from app.conversations.message import Message, Role
 from app.core.errors import DoesNotFitError, EngineLostError
 from app.core.program import python_command, python_environment
 from app.engine.events import PromptProgress, Step
-from app.engine.types import DraftParams, FinishReason, SamplingParams
+from app.engine.types import FinishReason
 from app.llama.child import SafeFiles
 from app.worker.engine_worker import EngineWorker
 from app.worker.events import Event, Failed, Finished, Loaded
 from app.worker.isolated_engine import IsolatedEngine
 from app.worker.loading import measured_params
-from app.worker.request import AnswerRequest
-from tests.llama.generation import Running, options
+from tests.llama.conftest import Begin
+from tests.llama.params import loader_of
 from tests.llama.tiny_model import write_aborting_model
+from tests.worker.harness import question
 
 pytestmark = pytest.mark.native
-GREEDY = SamplingParams(temperature=0)
 
 
-def question(text: str, max_tokens: int | None = None, drafting: DraftParams | None = None) -> AnswerRequest:
-    return AnswerRequest((Message(Role.USER, text),), GREEDY, drafting, max_tokens)
-
-
-@pytest.fixture
-def begin() -> Iterator[Callable[..., Running]]:
-    """Return a function that creates an engine for flags and starts loading; it is closed after the test."""
-    running: list[Running] = []
-
-    def make(*flags: str) -> Running:
-        running.append(Running(*flags))
-        return running[-1]
-
-    yield make
-    for one in running:
-        one.engine.close(60)
-
-
-def test_the_flag_decides_where_the_models_run(begin: Callable[..., Running]) -> None:
+def test_the_flag_decides_where_the_models_run(begin: Begin) -> None:
     assert isinstance(begin("--no-draft").engine, EngineWorker)
     assert isinstance(begin("--no-draft", "--isolate").engine, IsolatedEngine)
     assert isinstance(begin("--no-draft", "--rpc", "127.0.0.1:1").engine, IsolatedEngine)
 
 
-def test_a_cancel_arrives_in_the_middle_of_native_work(begin: Callable[..., Running]) -> None:
+def test_a_cancel_arrives_in_the_middle_of_native_work(begin: Begin) -> None:
     running = begin("--isolate", "--no-draft", "--ctx", "2048")
     running.until(Loaded)
-    running.engine.answer(question("one two three four " * 400))
+    running.engine.answer(question("one two three four " * 400, None))
     first = running.until(PromptProgress)[-1]
     running.engine.cancel()
     *more, last = running.until(Finished, Failed)
@@ -68,10 +48,10 @@ def test_a_cancel_arrives_in_the_middle_of_native_work(begin: Callable[..., Runn
     assert all(isinstance(event, PromptProgress) and event.done <= first.done < event.total for event in more)
 
 
-def test_a_process_that_is_killed_for_memory_names_what_takes_less(begin: Callable[..., Running]) -> None:
+def test_a_process_that_is_killed_for_memory_names_what_takes_less(begin: Begin) -> None:
     running = begin("--isolate", "--ctx", "2048")
     running.until(Loaded)
-    running.engine.answer(question("Count to a thousand."))
+    running.engine.answer(question("Count to a thousand.", None))
     running.until(Step)
     running.child.kill()
     lost = running.until(Failed)[-1]
@@ -83,10 +63,10 @@ def test_a_process_that_is_killed_for_memory_names_what_takes_less(begin: Callab
     assert isinstance(running.until(Finished, Failed)[-1], Finished)
 
 
-def test_the_abort_message_of_the_library_is_shown(begin: Callable[..., Running], tmp_path: Path) -> None:
+def test_the_abort_message_of_the_library_is_shown(begin: Begin, tmp_path: Path) -> None:
     path = write_aborting_model(tmp_path / "m.gguf")
     # Otherwise the file would never get this far.
-    kept = measured_params(options("--target", str(path), "--fit", "off")).safe_files
+    kept = measured_params(loader_of("--target", str(path), "--fit", "off")).safe_files
     SafeFiles(kept).add(path)
 
     lost = begin("--isolate", "--fit", "off", "--target", str(path)).until(Failed)[-1]
@@ -106,7 +86,7 @@ def test_a_pair_that_does_not_fit_is_refused_with_the_offers() -> None:
     # A process that imports only its own entry point, which no test process is.
     engine = IsolatedEngine([events.put], python_command("-c", small))
     try:
-        engine.load(options("--isolate", "--ctx", "2048"))
+        engine.load(loader_of("--isolate", "--ctx", "2048"))
         told = events.get(timeout=120)
     finally:
         engine.close(30)

@@ -1,6 +1,5 @@
 """The demo, and the texts of a model's tokens."""
 
-import ctypes
 import random
 import tomllib
 from collections.abc import Callable
@@ -13,7 +12,7 @@ from app.llama import demo
 from app.llama.demo import quantize
 from app.llama.library import native
 from app.llama.model import MAX_RUN, tokenizer_parts
-from app.models.model_facts import is_recurrent, model_facts
+from app.models.model_facts import model_facts
 from tests.llama.conftest import OpenModel
 from tests.llama.tiny_model import write_model
 
@@ -59,22 +58,6 @@ def test_control_tokens_are_never_cut() -> None:
 
 
 pytestmark = pytest.mark.native
-_NAME, _IS = "_Z13llm_arch_name8llm_arch", ("_Z18llm_arch_is_hybridRK8llm_arch", "_Z21llm_arch_is_recurrentRK8llm_arch")
-_MORE_THAN_THERE_ARE = 1000
-
-
-@pytest.mark.skipif(not all(hasattr(native._lib, name) for name in (_NAME, *_IS)), reason="not exported by this build")
-def test_recurrent_architectures_are_those_of_llama_cpp() -> None:
-    name, asked = native._lib[_NAME], [native._lib[one] for one in _IS]
-    name.restype = ctypes.c_char_p
-    for one in asked:
-        one.restype = ctypes.c_bool
-    known = {
-        name(i).decode(): any(one(ctypes.byref(ctypes.c_int(i))) for one in asked) for i in range(_MORE_THAN_THERE_ARE)
-    }
-
-    assert {"llama", "lfm2"} <= known.keys()
-    assert known == {architecture: is_recurrent(architecture) for architecture in known}
 
 
 @pytest.mark.parametrize("says", [None, True, False])

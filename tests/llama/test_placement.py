@@ -11,7 +11,7 @@ import pytest
 from app.cli import main
 from app.core.errors import UsageError
 from app.hardware.devices import Device
-from app.llama import draft_slot, loading, stored_measurements
+from app.llama import draft_slot, loading
 from app.llama import pair as pairs
 from app.llama.child import SafeFiles
 from app.llama.context import Context
@@ -19,7 +19,6 @@ from app.llama.fitting.fit_pair import fitted
 from app.llama.library import native
 from app.llama.loading import label, place
 from app.llama.model import Model
-from app.llama.stored_measurements import memory_file, pair_identity, thread_file
 from app.models.memory_estimate import ModelMemory
 from app.settings.model_params import ModelParams
 from tests.llama.conftest import OpenPair
@@ -126,53 +125,6 @@ def test_both_models_get_their_own_settings(
     assert [c.n_ctx for c in contexts] == [256, 256]
 
 
-def test_statistics_belong_to_a_placement(cards: None, demo_target: Path, demo_draft: Path) -> None:
-    base = pair_params(demo_target, demo_draft, 2)
-    one = ModelParams(devices=("CUDA0",))
-    kinds = [
-        base,
-        replace(base, model=one),
-        replace(base, model=replace(one, n_gpu_layers=20)),
-        replace(base, model=ModelParams(devices=("CUDA0", "CUDA1"), tensor_split=(1, 1))),
-        replace(base, model=ModelParams(devices=("CUDA0", "CUDA1"), tensor_split=(3, 1))),
-        replace(base, draft_model=one),
-        base.over({"model.kv_type": "q8_0"}),
-        base.over({"draft.kv_type": "q8_0"}),
-        base.over({"model.flash_attn": "on"}),
-        replace(base, n_threads=1),
-    ]
-
-    names = [pair_identity(params) for params in kinds]
-    assert len(set(names)) == len(kinds)
-    assert pair_identity(base) == pair_identity(base.over({"model.ctx": 256}))
-    # Settings of a draft that is not loaded do not count.
-    alone = replace(base, draft=None)
-    assert pair_identity(alone) == pair_identity(alone.over({"draft.kv_type": "q8_0"})) != names[0]
-
-
-def test_statistics_of_another_machine_are_not_used(
-    cards: None, demo_target: Path, demo_draft: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    on_card, on_cpu = ModelParams(devices=("CUDA0",)), ModelParams(devices=("cpu",))
-    alone = pair_params(demo_target, demo_draft, 2, model=on_cpu, draft_model=on_cpu, memory_dir=tmp_path)
-    with_card = replace(alone, model=on_card)
-    both = replace(alone, model=ModelParams(devices=("CUDA0", "cuda1")))
-
-    def names() -> list[Path | None]:
-        return [*(memory_file(each) for each in (alone, with_card, both)), thread_file(alone, (1, 2))]
-
-    here = names()
-    monkeypatch.setattr(loading, "description", lambda handle: "another card")
-    new_card = names()
-    monkeypatch.setattr(stored_measurements, "processor_kind", lambda: "another processor")
-    elsewhere = names()
-    monkeypatch.undo()
-
-    assert [one == other for one, other in zip(here, new_card, strict=True)] == [True, False, False, True]
-    assert not set(new_card) & set(elsewhere)
-    assert thread_file(alone, (1, 2)) == here[-1], "what was measured here holds again"
-
-
 # Memory of the machine
 
 
@@ -182,15 +134,6 @@ def card(name: str, gigabytes: float) -> Device:
 
 def memory(gigabytes: float) -> Device:
     return Device("cpu", "cpu", "CPU", int(gigabytes * GB))
-
-
-def test_measurements_follow_planned_shares_in_coarse_steps(cards: None, demo_target: Path) -> None:
-    def identity(*shares: float) -> str:
-        model = ModelParams(devices=("CUDA0", "CUDA1"), tensor_split=shares)
-        return pair_identity(pair_params(demo_target, None, 1, model=model))
-
-    assert identity(0.6021, 0.3979) == identity(0.5987, 0.4013) == identity(3, 2)
-    assert identity(3, 2) != identity(1, 1)
 
 
 def test_without_a_gpu_the_parameters_stay(rooms: Callable[..., None], demo_target: Path) -> None:

@@ -7,22 +7,19 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from app.conversations.message import Message, Role
 from app.core.errors import EngineLostError, ModelLoadError, RemoteError
 from app.core.program import python_command, python_environment
-from app.engine.events import Step
-from app.engine.types import FinishReason, SamplingParams
+from app.engine.types import FinishReason
 from app.hardware.rpc import query_server
 from app.llama import devices
 from app.worker.events import Failed, Finished, Loaded
-from app.worker.isolated_engine import IsolatedEngine
-from app.worker.request import AnswerRequest
-from tests.llama.generation import Running
+from tests.llama.conftest import Begin
 
 pytestmark = pytest.mark.native
 LIBRARY = Path(os.environ.get("TANDEM_TEST_RPC_LIBRARY", Path.home() / ".cache" / "tandem-test-rpc"))
@@ -96,53 +93,10 @@ def run(*flags: str) -> dict[str, object]:
     return answer
 
 
-class Chat(Running):
-    """An engine in a child process, and its events."""
-
-    engine: IsolatedEngine
-
-    def answer(self, prompt: str = "Count to a thousand.") -> int:
-        """Ask for an answer that does not end by itself; return its number."""
-        return self.engine.answer(AnswerRequest((Message(Role.USER, prompt),), SamplingParams(temperature=0)))
-
-    def answer_under_way(self) -> int:
-        """Ask for an answer after the pair is loaded, and read its beginning."""
-        assert isinstance(self.until(Loaded, Failed)[-1], Loaded)
-        number = self.answer()
-        for _ in range(3):
-            assert isinstance(self.until(Step, Failed)[-1], Step)
-        return number
-
-    def failed(self, number: int | None = None) -> Failed:
-        """Return the error of a request, by default the next, also a pair that cannot be loaded again."""
-        while True:
-            event = self.until(Failed, Finished, Loaded)[-1]
-            assert isinstance(event, Failed)
-            if number in (None, event.request):
-                return event
-
-    def goes_on(self, number: int) -> None:
-        """Check that an answer is being written."""
-        step = self.until(Step, Failed)[-1]
-        assert isinstance(step, Step)
-        assert step.request == number
-
-
-Begin = Callable[..., Chat]
-
-
 @pytest.fixture
-def remote_chat(server: Server) -> Iterator[Begin]:
-    """Start a chat whose models go to the server; it is closed after the test."""
-    made: list[Chat] = []
-
-    def begin(*flags: str) -> Chat:
-        made.append(Chat("--rpc", server.endpoint, *flags))
-        return made[-1]
-
-    yield begin
-    for chat in made:
-        chat.engine.close(60)
+def remote_chat(server: Server, begin: Begin) -> Begin:
+    """Return a function that starts a chat whose models go to the server."""
+    return partial(begin, "--rpc", server.endpoint)
 
 
 def test_the_target_is_placed_remotely_and_the_draft_locally(remote_chat: Begin) -> None:
@@ -170,14 +124,14 @@ def test_a_server_that_ends_or_hangs_in_an_answer_is_an_error_and_can_return(
     server: Server, remote_chat: Begin, freezes: bool, message: str
 ) -> None:
     chat = remote_chat("--no-draft")
-    number, usual = chat.answer_under_way(), chat.engine.silence_s
+    number, usual = chat.answer_under_way(), chat.isolated.silence_s
     if freezes:
         server.freeze()
-        chat.engine.silence_s = 2.0
+        chat.isolated.silence_s = 2.0
     else:
         server.kill()
     lost = chat.failed()
-    chat.engine.silence_s = usual
+    chat.isolated.silence_s = usual
     again = chat.answer()
     refused = chat.failed(again)
     if freezes:
@@ -204,7 +158,7 @@ def test_a_missing_server_is_an_error(server: Server, remote_chat: Begin) -> Non
 
 
 def test_a_build_without_rpc_refuses_without_connecting() -> None:
-    if devices.can_use_rpc():
+    if "RPC" in devices.build().backends:
         pytest.skip("this build has RPC")
     with pytest.raises(ModelLoadError, match="built without RPC"):
         devices.add_servers(("127.0.0.1:1",))
@@ -216,7 +170,7 @@ def test_a_stop_ends_the_wait_for_a_frozen_server(server: Server, remote_chat: B
     chat = remote_chat("--no-draft")
     number = chat.answer_under_way()
     server.freeze()
-    chat.engine.stop_s = 0.5
+    chat.isolated.stop_s = 0.5
     chat.engine.cancel()
     cut = chat.until(Finished, Failed)[-1]
     server.thaw()

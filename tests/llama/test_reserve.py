@@ -91,16 +91,6 @@ def test_a_model_or_context_without_memory_is_an_error(
     assert caught.value.device == "CUDA0"
 
 
-def test_a_batch_without_memory_is_an_error(monkeypatch: pytest.MonkeyPatch, new_context: NewContext) -> None:
-    context = new_context()
-    monkeypatch.setattr(native, "llama_decode", lambda *_: -2)
-
-    with pytest.raises(DecodeError, match="Memory ran out while") as caught:
-        context.decode([1], 1)
-    assert "model.ctx" in caught.value.hint
-    assert context.n_past == 0
-
-
 CARD, MAIN = Device("CUDA0", "gpu", "CUDA", 24 * GB), Device("cpu", "cpu", "CPU", 32 * GB)
 
 
@@ -134,7 +124,7 @@ _MIB = 1 << 20
 def free(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Make the CPU's device a GPU; its free memory at each query, repeating the last value."""
     left = [1 << 30]
-    monkeypatch.setattr(module, "graphics", lambda software: {"CUDA0": 7})
+    monkeypatch.setattr("app.llama.loading.graphics", lambda software: {"CUDA0": 7})
     monkeypatch.setattr(module, "describe", lambda _: replace(_GPU, free_bytes=left.pop(0) if left[1:] else left[0]))
     return left
 

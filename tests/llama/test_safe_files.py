@@ -45,7 +45,7 @@ def test_a_file_that_aborts_llama_cpp_is_an_error(open_pair: OpenPair, tmp_path:
     assert "crashed: smallthinker.cpp:" in caught.value.message
     assert "n_expert > 0" in caught.value.message
     assert str(Path.home()) not in caught.value.message.partition("cannot be run")[2]
-    assert not SafeFiles(tmp_path / FILE_NAME).found(aborting)
+    assert not SafeFiles(tmp_path / FILE_NAME).survived(aborting)
 
 
 @pytest.mark.parametrize("layers", [0, 513])
@@ -59,7 +59,7 @@ def test_a_refused_file_keeps_the_reason_of_llama_cpp(open_pair: OpenPair, tmp_p
 
     with pytest.raises(ModelLoadError, match="merges"):
         open_pair(params(path, tmp_path))
-    assert not SafeFiles(tmp_path / FILE_NAME).found(path)
+    assert not SafeFiles(tmp_path / FILE_NAME).survived(path)
 
 
 def test_a_trial_load_can_be_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +83,7 @@ def test_only_a_crash_makes_a_file_damaged(
 
     with pytest.raises(ModelFileError, match="took longer") if refused else nullcontext():
         try_file(path, SafeFiles(tmp_path / FILE_NAME))
-    assert not SafeFiles(tmp_path / FILE_NAME).found(path)
+    assert not SafeFiles(tmp_path / FILE_NAME).survived(path)
 
 
 def test_draft_layers_are_tried_on_the_devices_of_the_plan(
@@ -103,9 +103,9 @@ def test_draft_layers_are_tried_on_the_devices_of_the_plan(
     (tried,) = [pair for function, _, *rest in asked for pair in rest if function == "llama.footprint.try_head"]
     assert (tried.model.devices, tried.draft_model.devices) == (("cpu",), ("cpu",))
     safe = SafeFiles(tmp_path / FILE_NAME)
-    assert safe.found(draft, tried)
-    assert not safe.found(draft, replace(tried, model=ModelParams(devices=("CUDA0",))))
-    assert not safe.found(draft, replace(tried, draft_model=ModelParams(devices=("CUDA0",))))
+    assert safe.survived(draft, tried)
+    assert not safe.survived(draft, replace(tried, model=ModelParams(devices=("CUDA0",))))
+    assert not safe.survived(draft, replace(tried, draft_model=ModelParams(devices=("CUDA0",))))
 
 
 # Safe files
@@ -114,7 +114,7 @@ def test_draft_layers_are_tried_on_the_devices_of_the_plan(
 def test_a_safe_file_is_not_tried_again(open_pair: OpenPair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_model(tmp_path / "m.gguf")
     open_pair(params(path, tmp_path))
-    assert SafeFiles(tmp_path / FILE_NAME).found(path)
+    assert SafeFiles(tmp_path / FILE_NAME).survived(path)
 
     monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: pytest.fail("a child was started"))
     open_pair(params(path, tmp_path))
@@ -126,22 +126,22 @@ def test_a_changed_file_is_a_new_one(tmp_path: Path) -> None:
     safe.add(path)
     time_ns = path.stat().st_mtime_ns
     os.utime(path, ns=(time_ns, time_ns + 1_000_000))
-    assert not safe.found(path)
+    assert not safe.survived(path)
 
     safe.add(path)
     path.write_bytes(path.read_bytes() + b"\0")
     os.utime(path, ns=(time_ns, time_ns + 1_000_000))
-    assert not safe.found(path)
+    assert not safe.survived(path)
 
 
 @pytest.mark.parametrize("content", ["", '{"format": 9, "files": {}}', '{"format": 2, "files": 3}'])
 def test_a_damaged_list_is_replaced(tmp_path: Path, content: str) -> None:
     path = write_model(tmp_path / "m.gguf")
     (tmp_path / FILE_NAME).write_text(content)
-    assert not SafeFiles(tmp_path / FILE_NAME).found(path)
+    assert not SafeFiles(tmp_path / FILE_NAME).survived(path)
 
     SafeFiles(tmp_path / FILE_NAME).add(path)
-    assert SafeFiles(tmp_path / FILE_NAME).found(path)
+    assert SafeFiles(tmp_path / FILE_NAME).survived(path)
 
 
 def test_measuring_a_new_file_counts_as_its_trial_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +149,7 @@ def test_measuring_a_new_file_counts_as_its_trial_load(tmp_path: Path, monkeypat
     monkeypatch.setattr(fit_pair, "memory_rooms", lambda: (main_memory_room(1 << 34),))
     path = write_model(tmp_path / "m.gguf")
     fitted(params(path, tmp_path), [])
-    assert SafeFiles(tmp_path / FILE_NAME).found(path)
+    assert SafeFiles(tmp_path / FILE_NAME).survived(path)
 
     monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: pytest.fail("a child was started"))
     fitted(params(path, tmp_path), [])

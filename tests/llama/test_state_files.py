@@ -309,11 +309,6 @@ def test_greedy_text_after_a_restart_equals_the_text_before_it(
     assert [finished.text for finished in restored] == [finished.text for finished in before]
 
 
-def test_states_belong_to_a_context_size(demo_target: Path) -> None:
-    short, long = (states_identity(pair_params(demo_target, None, n_ctx=n)) for n in (1024, 2048))
-    assert short != long
-
-
 def test_a_folder_that_cannot_be_read_has_no_states(monkeypatch: pytest.MonkeyPatch, states: Path) -> None:
     stored(states, "1", A)
     monkeypatch.setattr(Path, "glob", lambda *_: _refuse())

@@ -1,6 +1,7 @@
-"""Check that statistics survive a restart, and that damaged files are discarded."""
+"""Statistics are found again for the same pair, placement and machine only; damaged files are discarded."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,12 @@ import pytest
 from app.engine.auto.cost_profile import CostProfile
 from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics
-from app.llama import stored_measurements
+from app.llama import loading, stored_measurements
+from app.llama.params import PairParams
+from app.llama.stored_measurements import memory_file, pair_identity, states_identity, thread_file
+from app.settings.model_params import ModelParams
+from app.settings.placement import expert_overrides
+from tests.llama.params import pair_params
 
 
 def learned() -> PairStatistics:
@@ -85,3 +91,81 @@ def test_a_failed_save_is_no_exception(tmp_path: Path) -> None:
     blocked.write_text("")
 
     stored_measurements.save_statistics(blocked / "memory.json", learned())
+
+
+# What measurements and states belong to
+
+CPU_ALONE, CARD = ModelParams(devices=("cpu",)), ModelParams(devices=("CUDA0",))
+
+
+@pytest.fixture
+def cards(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two cards of one kind."""
+    monkeypatch.setattr(loading, "graphics", lambda **_: {"CUDA0": 1, "CUDA1": 2})
+    monkeypatch.setattr(loading, "description", lambda handle: "A card")
+
+
+@pytest.fixture
+def both(demo_target: Path, demo_draft: Path, tmp_path: Path) -> PairParams:
+    """A pair on the CPU."""
+    return pair_params(demo_target, demo_draft, 2, model=CPU_ALONE, draft_model=CPU_ALONE, memory_dir=tmp_path)
+
+
+def on_both_cards(pair: PairParams, *shares: float) -> PairParams:
+    return replace(pair, model=ModelParams(devices=("CUDA0", "CUDA1"), tensor_split=shares))
+
+
+@pytest.mark.usefixtures("cards")
+def test_statistics_belong_to_a_placement(both: PairParams) -> None:
+    alone = replace(both, draft=None)
+    kinds = [
+        both,
+        replace(both, model=CARD),
+        replace(both, model=replace(CARD, n_gpu_layers=20)),
+        on_both_cards(both, 1, 1),
+        on_both_cards(both, 3, 1),
+        *(replace(both, model=replace(CPU_ALONE, cpu_experts=n)) for n in (1, 24)),
+        replace(both, model=replace(CPU_ALONE, overrides=expert_overrides(1))),
+        replace(both, draft_model=CARD),
+        both.over({"model.kv_type": "q8_0"}),
+        both.over({"draft.kv_type": "q8_0"}),
+        both.over({"model.flash_attn": "on"}),
+        *(both.over({"model.offload_min_batch": n}) for n in (8, 4)),
+        replace(both, n_threads=1),
+        alone,
+    ]
+
+    assert len(set(map(pair_identity, kinds))) == len(kinds)
+
+
+@pytest.mark.usefixtures("cards")
+def test_planned_numbers_count_in_coarse_steps_and_settings_without_effect_not_at_all(both: PairParams) -> None:
+    """The free memory differs slightly at each start, and with it the planned shares and number of experts."""
+    alone = replace(both, draft=None)
+    for one, *others in (
+        (both, both.over({"model.ctx": 256}), both.over({"model.offload_min_batch": 32})),
+        (both, replace(both, model=replace(CPU_ALONE, cpu_experts=0))),
+        (alone, alone.over({"draft.kv_type": "q8_0"})),
+        (on_both_cards(both, 3, 2), on_both_cards(both, 0.6021, 0.3979), on_both_cards(both, 0.5987, 0.4013)),
+        [replace(both, model=replace(CPU_ALONE, cpu_experts=n)) for n in (24, 23)],
+    ):
+        assert set(map(pair_identity, others)) == {pair_identity(one)}
+
+
+@pytest.mark.usefixtures("cards")
+def test_measurements_of_another_machine_are_not_used(both: PairParams, monkeypatch: pytest.MonkeyPatch) -> None:
+    def names() -> list[Path | None]:
+        statistics = (memory_file(pair) for pair in (both, replace(both, model=CARD), on_both_cards(both)))
+        return [*statistics, thread_file(both, (1, 2))]
+
+    here = names()
+    monkeypatch.setattr(loading, "description", lambda handle: "another card")
+    new_card = names()
+    monkeypatch.setattr(stored_measurements, "processor_kind", lambda: "another processor")
+
+    assert [one == other for one, other in zip(here, new_card, strict=True)] == [True, False, False, True]
+    assert not set(new_card) & set(names())
+
+
+def test_states_belong_to_a_context_size(both: PairParams) -> None:
+    assert len({states_identity(both.over({"model.ctx": n})) for n in (1024, 2048)}) == 2

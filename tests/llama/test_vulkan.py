@@ -32,8 +32,6 @@ import numpy as np
 import pytest
 
 from app.cli import main, tune
-from app.cli.command_line import parse_args
-from app.cli.options import read_pair
 from app.core.errors import Interrupted, UsageError
 from app.engine import prompt_cache
 from app.engine.cache import TokenCache
@@ -53,6 +51,7 @@ from app.settings.placement import CPU, KV_TYPES
 from app.worker.loading import asked_here
 from tests.llama.conftest import NewContext, OpenModel
 from tests.llama.generation import answer
+from tests.llama.params import loader_of
 from tests.llama.placement_runs import drafting, load, run, write_pair
 from tests.llama.test_remote import Server
 from tests.llama.test_state_files import assert_same_text
@@ -266,7 +265,7 @@ def test_logits_of_a_real_model_are_those_of_the_cpu_but_for_rounding(
 def needs_and_buffers(*flags: str) -> dict[str, tuple[int, int]]:
     """Return the estimated and the allocated bytes of each device but RAM, where mapped files count in full."""
     rooms = memory_rooms(devices.devices())
-    asked = asked_here(read_pair(parse_args(["--no-draft", "--ctx", "512", *flags]).given), lambda: rooms)
+    asked = asked_here(loader_of("--no-draft", "--ctx", "512", *flags), lambda: rooms)
     found = fitting_of(asked, rooms)
     allocated: Counter[str] = Counter()
     with captured_log() as log:

@@ -107,7 +107,7 @@ def fitted(params: PairParams, pairs: Sequence[Pair], servers: Sequence[RpcServe
     """
     safe = SafeFiles(params.safe_files)
     # A child process loads a new file anyway, so it can also measure it.
-    is_known = all(safe.found(path) for path in (params.target, params.draft) if path is not None)
+    is_known = all(safe.survived(path) for path in (params.target, params.draft) if path is not None)
     found = fitting_of(params, with_remote(memory_rooms(), servers), certain=_CERTAIN_FIT_SHARE if is_known else 0.0)
     if not found.plan.fits and params.projector is not None and params.settings["model.mmproj"] == "auto":
         notices = (*params.notices, "Pictures cannot be read: memory has no room for the projector.")

@@ -59,8 +59,7 @@ def memory_rooms(devices: Sequence[Device] | None = None) -> Rooms:
         devices = ()
     elif devices is None:
         # Use a child, so that this process can still choose an op offload threshold.
-        build, listed = probe(available)
-        devices = listed if build.supports_offload else ()
+        _, devices = probe(available)
     rooms = (device for device in devices if device.kind in ("gpu", "igpu", "software"))
     return (*rooms, main_memory_room(available))
 

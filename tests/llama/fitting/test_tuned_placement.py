@@ -22,7 +22,6 @@ from app.llama.fitting.tuned_placement import (
 )
 from app.llama.library import OFFLOAD_VARIABLE
 from app.llama.params import PairParams
-from app.llama.stored_measurements import memory_file
 from app.models.memory_estimate import ModelMemory
 from app.settings.layers import Layer
 from app.settings.model_params import ModelParams
@@ -140,13 +139,6 @@ def test_a_damaged_choice_is_discarded(tmp_path: Path, name: str, value: object)
     file.write_text(json.dumps(json.loads(file.read_text()) | {"settings": {name: value}}))
 
     assert not load_placement(file, ROOMS)
-
-
-def test_costs_with_another_threshold_are_stored_apart(params: PairParams) -> None:
-    files = {n: memory_file(params.over({"model.offload_min_batch": n})) for n in (None, 32, 8, 4)}
-
-    assert files[None] == files[32]
-    assert len(set(files.values())) == 3
 
 
 def test_the_threshold_is_set_before_the_backends_start(monkeypatch: pytest.MonkeyPatch) -> None:
