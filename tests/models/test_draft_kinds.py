@@ -13,6 +13,7 @@ from app.models.gguf import read_header
 from app.models.memory_estimate import draft_memory, estimate_memory
 from app.models.model_facts import ModelFacts, read_facts
 from app.settings.model_params import ContextParams
+from tests.llama.gguf_files import I32, Array
 from tests.llama.tiny_heads import (
     write_chain,
     write_dense_mtp,
@@ -160,6 +161,7 @@ def test_several_mtp_layers_draft_together(tmp_path: Path, architecture: str) ->
         ({"step35__nextn_predict_layers": 4}, "4 MTP layers of chain cannot draft: the file has only 3 of them."),
         ({"step35__nextn_predict_layers": 2**31}, "2,147,483,648 MTP layers of chain cannot draft: the file has only"),
         ({"lacks": "ffn_up"}, "3 MTP layers of chain cannot draft: one of them lacks tensors."),
+        ({"architecture": "mimo2", "lacks": "attn_qkv"}, "3 MTP layers of chain cannot draft: one of them lacks"),
         ({"lacks": "nextn"}, "3 MTP layers of chain cannot draft: the file has only 2 of them."),
     ],
 )
@@ -186,6 +188,32 @@ def test_an_unusable_draft_is_refused_in_one_sentence(target: ModelFacts, mtp: M
     other = replace(target, vocab=replace(target.vocab, tokens=target.vocab.tokens[:-1]))
     assert "made for another target, with 258 tokens instead of 257" in str(head_problem(other, eagle))
     assert head_problem(target, eagle) is None
+
+
+@pytest.mark.parametrize(
+    ("write", "changes", "reason"),
+    [
+        (write_eagle3, {"eagle3__target_hidden_size": 64}, "and they have another width"),
+        (write_eagle3, {"eagle3__target_layers": Array(I32, [1, 2])}, "it names 2 layers of its target, not 3"),
+        (write_dflash, {"dflash__target_layers": Array(I32, [1, 9])}, "it reads layer 10, and target has only 4"),
+        (write_dflash, {"tokenizer__ggml__mask_token_id": None}, "it names no mask token"),
+        (write_dflash, {"dflash__block_size": 200}, "its blocks have 200 tokens"),
+        (write_dspark, {"dflash__block_size": None}, "its header has no block_size"),
+        (write_dspark, {"dflash__hyper_connection__count": 4}, "a DSpark block for DeepSeek-V4"),
+        (write_dflash2, {"dflash__block_size": None}, "its header has no block_size"),
+        (write_dflash2, {"dflash__conv_kernel_size": 0}, "its header has no conv_kernel_size"),
+        (write_dflash2, {"dflash__conv_group_size": 7}, "not a multiple of conv_group_size, which is 7"),
+        (write_dflash2, {"dflash__selector_rank": None}, "its header has no selector_rank"),
+        (write_dflash2, {"dflash__selector_top_k": 6}, "its width is 32; 6 candidates a token need 42"),
+        (write_dflash2, {"dflash__embedding_length_out": 64}, "its output has another width"),
+    ],
+)
+def test_layers_that_do_not_match_their_target_are_refused(
+    tmp_path: Path, target: ModelFacts, write: Callable[..., Path], changes: dict[str, Any], reason: str
+) -> None:
+    problem = str(head_problem(target, read_facts(write(tmp_path / "draft.gguf", **changes))))
+    assert problem.startswith("draft cannot be used as a draft: ")
+    assert reason in problem
 
 
 def test_the_table_of_a_reduced_vocabulary_is_checked(tmp_path: Path) -> None:
