@@ -16,7 +16,7 @@ import psutil
 from app.core import regular_file
 from app.core.errors import Interrupted, UsageError
 from app.llama import library
-from app.llama.devices import description, graphics, memory_type
+from app.llama.devices import graphics, memory_type
 from app.llama.library import native
 from app.llama.native_errors import load_error
 from app.llama.params import CPU_LABEL, MAX_DEVICES
@@ -105,11 +105,6 @@ def devices_of(params: ModelParams) -> Mapping[str, int | None]:
 def label(params: ModelParams) -> str:
     """Return a short label of the devices that hold the layers."""
     return " + ".join(devices_of(params)) or CPU_LABEL
-
-
-def kinds_of(params: ModelParams) -> tuple[str, ...]:
-    """Return descriptions of the devices, such as "NVIDIA GeForce RTX 4090"; a missing device has none."""
-    return tuple(description(handle) if handle is not None else "" for handle in devices_of(params).values())
 
 
 _MMAP_MODE, _READ_MODE = 1, 0

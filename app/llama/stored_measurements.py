@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -67,7 +67,7 @@ def cpu_model(params: PairParams) -> Path | None:
 
 def _computed_here(model: ModelParams) -> bool:
     # The number of layers is unknown here; an explicit number may leave some to the CPU.
-    return bool(model.all_overrides) or _label(model) == CPU_LABEL or model.n_gpu_layers != ALL_LAYERS
+    return bool(model.all_overrides) or not _devices(model) or model.n_gpu_layers != ALL_LAYERS
 
 
 def pair_identity(params: PairParams) -> str:
@@ -131,29 +131,26 @@ def _sample(path: Path, size: int, _mtime_ns: int) -> str:
     return digest.hexdigest()
 
 
-def _label(model: ModelParams) -> str:
-    """Return `app.llama.loading.label`; load llama.cpp only if its list of devices matters."""
+def _devices(model: ModelParams) -> Mapping[str, str]:
+    """Return the devices of a model with their descriptions; load llama.cpp only if its list of devices matters."""
     if model.on_cpu or (not model.devices and is_cpu_only_build()):
-        return CPU_LABEL
-    from app.llama.loading import label
+        return {}
+    from app.llama.devices import description
+    from app.llama.loading import devices_of
 
-    return label(model)
+    return {name: description(handle) if handle is not None else "" for name, handle in devices_of(model).items()}
 
 
 def _placement(model: ModelParams, kv_type: str) -> tuple[str, ...]:
-    label = _label(model)
-    kinds: tuple[str, ...] = ()
+    devices = _devices(model)
     experts: tuple[str, ...] = ()
-    if label != CPU_LABEL:
-        from app.llama.loading import kinds_of
-
-        kinds = kinds_of(model)
     # Planned shares depend on the free memory.
     shares = ",".join(f"{share / sum(model.tensor_split):.1f}" for share in model.tensor_split)
     if model.cpu_experts:
         # Round to steps of a fifth: an automatic number depends on that memory, too.
         experts = (f"experts 2^{round(_STEPS_OF_EXPERTS * math.log2(model.cpu_experts))}",)
-    return label, *kinds, str(model.n_gpu_layers), shares, kv_type, *model.overrides, *experts
+    label = " + ".join(devices) or CPU_LABEL
+    return label, *devices.values(), str(model.n_gpu_layers), shares, kv_type, *model.overrides, *experts
 
 
 def _name(parts: Iterable[str]) -> str:

@@ -33,7 +33,6 @@ CARDS = {"CUDA0": 0x1000, "CUDA1": 0x2000, "Vulkan0": 0x3000}
 def cards(monkeypatch: pytest.MonkeyPatch) -> None:
     """Devices with invalid addresses."""
     monkeypatch.setattr(loading, "graphics", lambda **_: CARDS)
-    monkeypatch.setattr(loading, "description", lambda handle: f"card at {handle}")
 
 
 def pointers(raw: Any) -> list[int | None]:

@@ -124,7 +124,7 @@ _MIB = 1 << 20
 def free(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Make the CPU's device a GPU; its free memory at each query, repeating the last value."""
     left = [1 << 30]
-    monkeypatch.setattr("app.llama.loading.graphics", lambda software: {"CUDA0": 7})
+    monkeypatch.setattr(module, "devices_of", lambda params: {} if params.on_cpu else {"CUDA0": 7})
     monkeypatch.setattr(module, "describe", lambda _: replace(_GPU, free_bytes=left.pop(0) if left[1:] else left[0]))
     return left
 

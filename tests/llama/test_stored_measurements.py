@@ -102,7 +102,7 @@ CPU_ALONE, CARD = ModelParams(devices=("cpu",)), ModelParams(devices=("CUDA0",))
 def cards(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two cards of one kind."""
     monkeypatch.setattr(loading, "graphics", lambda **_: {"CUDA0": 1, "CUDA1": 2})
-    monkeypatch.setattr(loading, "description", lambda handle: "A card")
+    monkeypatch.setattr("app.llama.devices.description", lambda handle: "A card")
 
 
 @pytest.fixture
@@ -159,7 +159,7 @@ def test_measurements_of_another_machine_are_not_used(both: PairParams, monkeypa
         return [*statistics, thread_file(both, (1, 2))]
 
     here = names()
-    monkeypatch.setattr(loading, "description", lambda handle: "another card")
+    monkeypatch.setattr("app.llama.devices.description", lambda handle: "another card")
     new_card = names()
     monkeypatch.setattr(stored_measurements, "processor_kind", lambda: "another processor")
 
