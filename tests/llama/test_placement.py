@@ -11,16 +11,14 @@ import pytest
 from app.cli import main
 from app.core.errors import UsageError
 from app.hardware.devices import Device
-from app.llama import draft_slot, loading
-from app.llama import pair as pairs
+from app.llama import loading
 from app.llama.child import SafeFiles
-from app.llama.context import Context
 from app.llama.fitting.fit_pair import fitted
 from app.llama.library import native
 from app.llama.loading import label, place
-from app.llama.model import Model
 from app.models.memory_estimate import ModelMemory
 from app.settings.model_params import ModelParams
+from app.settings.placement import KV_TYPES
 from tests.llama.conftest import OpenPair
 from tests.llama.params import pair_params
 
@@ -98,30 +96,26 @@ def test_the_cpu_shares_a_model_that_is_not_whole_on_a_gpu(shared: dict[str, Any
 def test_both_models_get_their_own_settings(
     open_pair: OpenPair, tiny: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    models, contexts = [], []
+    seen: list[tuple[int, ...]] = []
+    load, create = native.llama_model_load_from_file, native.llama_init_from_model
 
-    class SeenModel(Model):
-        def __init__(self, file: Any, params: Any, on_progress: Any) -> None:
-            models.append(params)
-            super().__init__(file, params, on_progress)
+    def loads(path: bytes, raw: Any) -> Any:
+        seen.append((raw.n_gpu_layers, raw.split_mode))
+        return load(path, raw)
 
-    class SeenContext(Context):
-        def __init__(self, model: Any, params: Any, cancel: Any) -> None:
-            contexts.append(params)
-            super().__init__(model, params, cancel)
+    def creates(model: Any, raw: Any) -> Any:
+        seen.append((raw.n_ctx, raw.type_k, raw.type_v, raw.flash_attn_type))
+        return create(model, raw)
 
-    for module in (pairs, draft_slot):
-        monkeypatch.setattr(module, "Model", SeenModel)
-        monkeypatch.setattr(module, "Context", SeenContext)
+    monkeypatch.setattr(native, "llama_model_load_from_file", loads)
+    monkeypatch.setattr(native, "llama_init_from_model", creates)
     files = [tiny(llama__context_length=512) for _ in range(2)]
-    target, draft = ModelParams(devices=("cpu",)), ModelParams(n_gpu_layers=0, split=False)
+    target, draft = ModelParams(n_gpu_layers=2, devices=("cpu",)), ModelParams(n_gpu_layers=0, split=False)
     settings = {"model.kv_type": "f32", "draft.kv_type": "bf16", "model.flash_attn": "on"}
     open_pair(*files, n_ctx=256, model=target, draft_model=draft, settings=settings)
 
-    assert models == [target, draft]
-    assert [c.kv_type for c in contexts] == ["f32", "bf16"]
-    assert [c.flash_attention for c in contexts] == ["on", "on"]
-    assert [c.n_ctx for c in contexts] == [256, 256]
+    f32, bf16 = (KV_TYPES[name].ggml_type for name in ("f32", "bf16"))
+    assert seen == [(2, 1), (256, f32, f32, 1), (0, 0), (256, bf16, bf16, 1)]
 
 
 # Memory of the machine
