@@ -18,13 +18,10 @@ class CpuThreads:
 
     Args:
         apply: Sets the threads for single tokens and for prompts.
-        others: Returns the CPU seconds of other programs so far.
     """
 
-    def __init__(
-        self, params: PairParams, apply: Callable[[int, int], None], others: Callable[[], float] | None = None
-    ) -> None:
-        self._apply, self._others = apply, others or others_seconds
+    def __init__(self, params: PairParams, apply: Callable[[int, int], None]) -> None:
+        self._apply = apply
         self._follow(params)
 
     def use(self, params: PairParams) -> None:
@@ -40,7 +37,7 @@ class CpuThreads:
         if self.uses_cpu:
             least, n_cpus = 1 if params.yields_cpu else self._most, len(usable_processors())
             self._cpu_yield = CpuYield(
-                self._compute_with, self._most, n_cpus, self._others, time.monotonic, least=least
+                self._compute_with, self._most, n_cpus, others_seconds, time.monotonic, least=least
             )
 
     def _compute_with(self, most: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -67,7 +67,6 @@ class NativePair:
     Args:
         cancel: Stops a decode in the middle.
         on_progress: Called with "target" or "draft" and the loaded share; False cancels.
-        others: Returns the CPU seconds of other programs so far.
 
     Attributes:
         idle_s: Seconds without a command after which the pair is freed, if limited.
@@ -80,14 +79,7 @@ class NativePair:
         Interrupted: `on_progress` returned False.
     """
 
-    def __init__(
-        self,
-        params: PairParams,
-        cancel: CancelFlag,
-        on_progress: Progress,
-        *,
-        others: Callable[[], float] | None = None,
-    ) -> None:
+    def __init__(self, params: PairParams, cancel: CancelFlag, on_progress: Progress) -> None:
         self.notices: list[str] = list(params.notices)
         self.ngrams = NgramIndex()
         minutes = params.settings.number("model.unload_after")
@@ -96,7 +88,7 @@ class NativePair:
         self._measurement: Measurement | None = None
         """An interrupted measurement, if any."""
         self._params = self._planned = params
-        self.threads = CpuThreads(params, self._compute_with, others)
+        self.threads = CpuThreads(params, self._compute_with)
         # Both files are checked before either is loaded, so that a wrong file is reported immediately.
         on_progress = PairProgress(on_progress, target=params.target, draft=params.draft, projector=params.projector)
         target_file = open_model_file(params.target)

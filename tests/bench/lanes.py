@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any, Protocol
+from unittest.mock import patch
 
 from app.conversations.message import Message, Role
 from app.engine.drafting_report import Speedup
@@ -34,7 +35,8 @@ def load(
 ) -> NativePair:
     """Load a pair as the chat does."""
     params = pair_params(target, draft, n_threads=default_threads(), n_ctx=n_ctx)
-    return NativePair(params, CancelFlag(), lambda what, share: True, others=others)
+    with patch("app.llama.cpu_threads.others_seconds", others):
+        return NativePair(params, CancelFlag(), lambda what, share: True)
 
 
 def greedy(prompt: str, drafting: Drafting, n_tokens: int) -> AnswerRequest:
