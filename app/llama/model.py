@@ -18,7 +18,8 @@ from app.llama.library import native
 from app.llama.loading import label, load
 from app.llama.params import CPU_LABEL
 from app.models.draft_kinds import head_facts
-from app.models.model_names import known_as
+from app.models.model_names import file_type, known_as
+from app.models.pair_info import ModelInfo
 from app.settings.model_params import ModelParams
 from app.settings.table import MAX_CONTEXT
 
@@ -103,15 +104,20 @@ class Model:
         return known_as(one_line(self.path.name), one_line(value) if isinstance(value, str) else "")
 
     @cached_property
-    def quantization(self) -> str:
-        """Return llama.cpp's name of the file type, such as "Q4_K - Medium"."""
-        name = native.llama_ftype_name(native.llama_model_ftype(self.handle))
-        return name.decode() if name else "unknown"
-
-    @cached_property
-    def size_bytes(self) -> int:
-        """Return the bytes of all tensors."""
-        return int(native.llama_model_size(self.handle))
+    def info(self) -> ModelInfo:
+        """Return the model as values, for the screen and for JSON."""
+        quantization = native.llama_ftype_name(native.llama_model_ftype(self.handle))
+        return ModelInfo(
+            name=self.name,
+            file=self.path.name,
+            quantization=file_type(quantization.decode() if quantization else "unknown"),
+            size_bytes=int(native.llama_model_size(self.handle)),
+            n_vocab=self.n_vocab,
+            n_ctx_train=self.n_ctx_train,
+            chat_template=self.chat_template or "",
+            bos=self.text_of(self.vocab.bos),
+            eos=self.text_of(self.vocab.eos),
+        )
 
     @cached_property
     def n_ctx_train(self) -> int:

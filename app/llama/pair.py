@@ -21,6 +21,7 @@ from app.engine.draft_source import DraftSource
 from app.engine.interfaces import Cancelled
 from app.engine.ngram import NgramIndex
 from app.engine.prompt_cache import PromptCache
+from app.engine.sources import IN_TARGET
 from app.engine.text.reasoning import AnswerPart, RenderedPrompt
 from app.engine.types import Guidance, PlainPrompt, SamplingParams
 from app.hardware.cpu import OthersUse
@@ -32,9 +33,8 @@ from app.llama.context import Context
 from app.llama.cpu_threads import CpuThreads
 from app.llama.devices import add_servers
 from app.llama.draft_slot import DraftSlot, Progress, checked_file, checked_pair
-from app.llama.loading import PairProgress
+from app.llama.loading import PairProgress, label
 from app.llama.model import Model
-from app.llama.pair_description import describe
 from app.llama.params import PairParams
 from app.llama.plain_prompt import plain_tokens
 from app.llama.projector_loading import checked_projector, load_projector
@@ -44,6 +44,7 @@ from app.llama.sampler import SamplerChain
 from app.llama.state_files import cache_bytes, state_store
 from app.llama.stored_measurements import cpu_model, memory_file, thread_file
 from app.models.draft_kinds import head_facts
+from app.models.model_facts import keeps_snapshots
 from app.models.pair_info import DeviceMemory, PairInfo, rounding
 from app.models.pair_summary import without_draft
 from app.settings.model_params import ContextParams
@@ -134,9 +135,23 @@ class NativePair:
         return self.draft.drafter
 
     def _describe(self, memory: tuple[DeviceMemory, ...]) -> PairInfo:
-        projector = self.pictures.path.name if self.pictures is not None else None
-        thinking = self.prompts.thinking_support
-        return describe(self._params, self.model, self.draft, self.target, thinking, projector, memory)
+        """Return the pair as values, for the screen and for JSON."""
+        model, draft, cache = self.model, self.draft.model, self.target
+        on_target, on_draft = label(self._params.model), label(self._params.draft_model)
+        in_target = replace(model.info, name=IN_TARGET, file="", quantization="", size_bytes=0)
+        return PairInfo(
+            target=model.info,
+            draft=draft.info if draft is not None else in_target if self.drafter is not None else None,
+            n_ctx=cache.n_ctx,
+            device=on_target if draft is None or on_draft == on_target else f"{on_target}, draft on {on_draft}",
+            memory=memory,
+            n_ctx_room=self._params.n_ctx_room,
+            most_drafted=cache.n_rollback if cache.n_rollback < cache.n_ctx else None,
+            wants_draft_model=not cache.n_rollback and keeps_snapshots(model.header),
+            thinking_support=self.prompts.thinking_support,
+            draft_kind=self.drafter.kind if self.drafter is not None else None,
+            projector=self.pictures.path.name if self.pictures is not None else None,
+        )
 
     def _context_params(self, params: PairParams) -> ContextParams:
         chosen = params.target_context(self.model.n_ctx_train)

@@ -94,7 +94,7 @@ def test_the_result_is_a_model_in_a_new_folder(open_model: OpenModel, source: Pa
     result = tmp_path / "new" / "deep" / "result.gguf"
     quantize(source, result)
     model = open_model(result)
-    assert model.quantization.startswith("Q2_K")
+    assert model.info.quantization.startswith("Q2_K")
     assert names_in(result.parent) == ["result.gguf"]
 
 

@@ -77,7 +77,7 @@ def test_a_model_frees_its_contexts_first_and_then_answers_with_sentences(
         lambda: model.text_of(1),
         lambda: model.piece(1),
         lambda: model.vocab,
-        lambda: model.size_bytes,
+        lambda: model.info,
         lambda: model.control_tokens,
         lambda: Context(model, ContextParams(64)),
     ):
