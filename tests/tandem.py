@@ -1,9 +1,13 @@
-"""Run a command of the program in this process; its output as text and as a terminal."""
+"""Run a command of the program, in this process or in its own; its output as text and as a terminal."""
 
 import io
 import json
+import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
+
+from app.core.program import python_command, python_environment
 
 
 class Said(NamedTuple):
@@ -32,3 +36,18 @@ class Screen(io.StringIO):
 
 Tandem = Callable[..., Said]
 """Runs a command, checks its exit code (`code`, 0 by default), and returns its output."""
+
+
+def run_process(*words: str | Path, code: int = 0, stdin: str | None = None, **variables: str) -> Said:
+    """Run a command in a process of its own with more environment variables, and check its exit code."""
+    done = subprocess.run(
+        python_command("-m", "app", *map(str, words)),
+        env={**python_environment(), **variables},
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    return Said(done.stdout, done.stderr)

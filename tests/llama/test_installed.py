@@ -1,7 +1,6 @@
 """The installed llama.cpp: its files, and its first start in a child, which may crash, hang or lack a library."""
 
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from ctypes.util import find_library
@@ -11,13 +10,13 @@ from unittest.mock import Mock
 import pytest
 
 from app.core.errors import Interrupted
-from app.core.program import python_environment
 from app.hardware.builds import LibraryError
 from app.hardware.installation import installation
 from app.hardware.system import System
 from app.llama import installed
 from app.llama.installed import STARTED, check_start
 from tests.llama.stub_libraries import CRASHES, HANGS, HARMLESS, compile_library, needs_compiler
+from tests.tandem import run_process
 
 LINUX = ["libggml-base.so", "libggml-base.so.0.25.3", "libggml-cpu.so", "libggml.so", "libllama.so.0", "libmtmd.so"]
 WINDOWS = ["ggml-base.dll", "ggml-cpu.dll", "ggml.dll", "llama.dll", "mtmd.dll"]
@@ -159,11 +158,10 @@ def test_a_command_prints_the_sentence_without_a_traceback(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: list[str]
 ) -> None:
     install(tmp_path, monkeypatch, CRASHES)
-    command = [sys.executable, "-P", "-m", "app", "run", *flags, "hi"]
-    done = subprocess.run(command, env=python_environment(), capture_output=True, text=True, timeout=120, check=False)
+    said = run_process("run", *flags, "hi", code=1)
 
-    assert (done.returncode, done.stdout) == (1, "")
-    first, second = done.stderr.splitlines()
+    assert not said.out
+    first, second = said.err.splitlines()
     assert first == ("tandem: llama.cpp cannot run here: it uses instructions that this CPU does not have.")
     assert second.endswith("LLAMA_CPP_LIB_PATH")
 

@@ -5,27 +5,22 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.cli.json_keys import JSON_KEYS, TIMINGS
+from tests.tandem import run_process
 
 pytestmark = pytest.mark.native
 GREEDY = ["--temp", "0", "--max-tokens", "12"]
 
 
-def tandem(*arguments: str | Path, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "app", *map(str, arguments)], input=stdin, capture_output=True, text=True, timeout=120
-    )
-
-
 def test_json_has_every_promised_number(demo_target: Path, demo_draft: Path) -> None:
     here = ["--device", "cpu", "--draft-device", "cpu", *GREEDY]
-    done = tandem("run", "--target", demo_target, "--draft", demo_draft, "--json", *here, "Name a color.")
+    answer = run_process("run", "--target", demo_target, "--draft", demo_draft, "--json", *here, "Name a color.").json
 
-    answer = json.loads(done.stdout)
     assert tuple(answer) == JSON_KEYS["run"]
     assert tuple(answer["timings"]) == TIMINGS
     assert set(answer["speculation"]) >= {
@@ -72,12 +67,10 @@ def test_the_prompt_from_standard_input_and_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "prompt.txt"
     file.write_text("Name a color.", encoding="utf-8")
 
-    def answer(*arguments: str | Path, stdin: str | None = None) -> str:
-        return tandem("run", "--no-draft", *GREEDY, *arguments, stdin=stdin).stdout
-
-    told = answer("-", stdin="Name a color.")
+    answer = partial(run_process, "run", "--no-draft", *GREEDY)
+    told = answer("-", stdin="Name a color.").out
     assert told.strip()
-    assert answer("--prompt-file", file) == told
+    assert answer("--prompt-file", file).out == told
 
 
 def test_interrupt_stops_cleanly_with_counters() -> None:
