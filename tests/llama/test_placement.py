@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from app.cli import main
 from app.core.errors import UsageError
 from app.hardware.devices import Device
 from app.llama import loading
@@ -21,6 +20,7 @@ from app.settings.model_params import ModelParams
 from app.settings.placement import KV_TYPES
 from tests.llama.conftest import OpenPair
 from tests.llama.params import pair_params
+from tests.tandem import Tandem
 
 pytestmark = pytest.mark.native
 GB = 1_000_000_000
@@ -161,16 +161,13 @@ def test_llama_cpp_estimates_memory_only_if_it_is_tight(
 
 
 def test_the_command_line_shows_the_refusal_and_loads_nothing(
-    rooms: Callable[..., None], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    rooms: Callable[..., None], tandem: Tandem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rooms(memory(0.1))
     monkeypatch.setattr(native, "llama_model_load_from_file", lambda *_: pytest.fail("it was loaded"))
 
-    assert main(["run", "--temp", "0", "Hi"]) == 1
-    error = capsys.readouterr().err
+    error = tandem("run", "--temp", "0", "Hi", code=1).err
     assert "does not fit" in error
     assert "--ctx 1024" in error or "--ctx 2048" in error
     assert "Traceback" not in error
-
-    assert main(["run", "--device", "CUDA0", "Hi"]) == 2
-    assert "There is no device CUDA0 here" in capsys.readouterr().err
+    assert "There is no device CUDA0 here" in tandem("run", "--device", "CUDA0", "Hi", code=2).err
