@@ -24,14 +24,14 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from app.cli import main, tune
+from app.cli import tune
 from app.core.errors import Interrupted, UsageError
 from app.engine import prompt_cache
 from app.engine.cache import TokenCache
@@ -58,6 +58,7 @@ from tests.llama.test_state_files import assert_same_text
 from tests.llama.tiny_heads import write_dense_mtp, write_target
 from tests.llama.tiny_hybrid import WINDOW, write_gemma3, write_granite_hybrid, write_lfm2, write_qwen35
 from tests.llama.tiny_model import Size
+from tests.tandem import Tandem
 
 pytestmark = [pytest.mark.native, pytest.mark.vulkan, pytest.mark.usefixtures("vulkan"), pytest.mark.timeout(900)]
 _LARGEST_DIFFERENCE = 2.0
@@ -94,32 +95,20 @@ _CASES = [
 _BUFFER_SIZE = re.compile(r"(\S+) (?:model|KV|RS|compute) buffer size =\s*([\d.]+) MiB")
 
 
-@pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], list[str]]:
-    """Return a function that writes the files of a kind once, and returns the flags that name them."""
-    written: dict[str, list[str]] = {}
-
-    def write(kind: str) -> list[str]:
-        if kind not in written:
-            written[kind] = write_pair(kind, tmp_path_factory.mktemp("pair"))
-        return written[kind]
-
-    return write
-
-
 Files = Callable[[str], list[str]]
-Tandem = Callable[..., Any]
+JsonOf = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
+    """Return a function that writes the files of a kind once, and returns the flags that name them."""
+    return cache(lambda kind: write_pair(kind, tmp_path_factory.mktemp("pair")))
 
 
 @pytest.fixture
-def tandem(capsys: pytest.CaptureFixture[str]) -> Tandem:
-    """Return a function that runs a command in this process and returns its JSON, from the last line."""
-
-    def run_command(*arguments: str) -> Any:
-        assert main([*arguments, "--json"]) == 0
-        return json.loads(capsys.readouterr().out.splitlines()[-1])
-
-    return run_command
+def json_of(tandem: Tandem) -> JsonOf:
+    """Return a function that runs a command and returns its JSON, from the last line."""
+    return lambda *words: json.loads(tandem(*words, "--json").out.splitlines()[-1])
 
 
 @pytest.fixture(scope="module")
@@ -163,13 +152,13 @@ def test_drafts_change_nothing_with_other_caches(tmp_path: Path, kv_type: str) -
 
 
 @pytest.mark.parametrize("kind", ["model", "dflash"])
-def test_drafts_change_nothing_on_a_remote_device(endpoint: str, tandem: Tandem, files: Files, kind: str) -> None:
+def test_drafts_change_nothing_on_a_remote_device(endpoint: str, json_of: JsonOf, files: Files, kind: str) -> None:
     greedy = ("--rpc", endpoint, "--temp", "0", "--max-tokens", "6", "--ctx", "512")
     remote = ("run", *files(kind), *greedy, "Name a color.", "--draft-p-min", "0", "--draft-n-max", "3")
-    own, named = tandem(*remote), tandem(*remote, "--device", "RPC0", "--draft-device", "RPC0")
+    own, named = json_of(*remote), json_of(*remote, "--device", "RPC0", "--draft-device", "RPC0")
 
     assert (own["device"], named["device"]) == ("RPC0" if kind in _SHARING_KINDS else "RPC0, draft on CPU", "RPC0")
-    assert own["text"] == named["text"] == tandem("run", *files(kind), *greedy, "--no-draft", "Name a color.")["text"]
+    assert own["text"] == named["text"] == json_of("run", *files(kind), *greedy, "--no-draft", "Name a color.")["text"]
     assert min(said["timings"]["draft_n"] for said in (own, named)) > 0
 
 
@@ -294,16 +283,16 @@ def test_each_device_takes_what_was_estimated(tmp_path: Path, demo_target: Path)
 
 @pytest.mark.parametrize("flags", [(), ("--fit", "off")])
 def test_a_software_renderer_is_used_only_by_name(
-    tandem: Tandem, vulkan: Device, files: Files, flags: tuple[str, ...]
+    json_of: JsonOf, vulkan: Device, files: Files, flags: tuple[str, ...]
 ) -> None:
     if vulkan.kind != "software":
         pytest.skip(f"{vulkan.description} is a card")
 
-    assert tandem("run", "--max-tokens", "2", *files("model"), *flags, "Name a color.")["device"] == "CPU"
+    assert json_of("run", "--max-tokens", "2", *files("model"), *flags, "Name a color.")["device"] == "CPU"
 
 
-def test_the_doctor_shows_where_the_layers_go(tandem: Tandem, demo_target: Path) -> None:
-    said = tandem("doctor", "--target", str(demo_target), "--ctx", "2048", "--device", "Vulkan0")
+def test_the_doctor_shows_where_the_layers_go(json_of: JsonOf, demo_target: Path) -> None:
+    said = json_of("doctor", "--target", str(demo_target), "--ctx", "2048", "--device", "Vulkan0")
 
     (target,) = said["pair"]["models"]
     assert (target["device"], target["layers_offloaded"], target["layers"]) == ("Vulkan0", 31, 31)
@@ -312,8 +301,8 @@ def test_the_doctor_shows_where_the_layers_go(tandem: Tandem, demo_target: Path)
     assert {need["device"] for need in said["pair"]["needs"]} == {"Vulkan0", "cpu"}
 
 
-def test_the_prompt_takes_until_its_first_token(tandem: Tandem, files: Files) -> None:
-    timings = tandem("run", "--device", "Vulkan0", "--max-tokens", "2", *files("model"), "Name a color.")["timings"]
+def test_the_prompt_takes_until_its_first_token(json_of: JsonOf, files: Files) -> None:
+    timings = json_of("run", "--device", "Vulkan0", "--max-tokens", "2", *files("model"), "Name a color.")["timings"]
 
     # The device is still computing when llama.cpp returns.
     assert timings["prompt_ms"] > timings["first_token_ms"] / 2
@@ -325,11 +314,11 @@ def test_tensors_on_a_device_without_layers_are_refused(files: Files) -> None:
 
 
 def test_commands_that_measure_use_the_device(
-    tandem: Tandem, files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    json_of: JsonOf, files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.setattr(tune, "BUDGET_NS", 1_000_000_000)
     placed = (*files("model"), *_PLACEMENTS["beside"])
 
-    assert tandem("tune", *placed)["device"] == "Vulkan0"
-    assert "Vulkan0" in str(tandem("bench", "--quick", "--max-tokens", "4", *placed)["facts"])
+    assert json_of("tune", *placed)["device"] == "Vulkan0"
+    assert "Vulkan0" in str(json_of("bench", "--quick", "--max-tokens", "4", *placed)["facts"])
