@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +46,15 @@ def draft_model(demo_draft: Path) -> Iterator[Model]:
 
 
 @pytest.fixture
-def new_context(model: Model) -> Iterator[NewContext]:
+def opened() -> Iterator[ExitStack]:
+    """Return what the test opens; it is closed after the test, the latest first."""
+    with ExitStack() as stack:
+        yield stack
+
+
+@pytest.fixture
+def new_context(model: Model, opened: ExitStack) -> NewContext:
     """Return a function that makes contexts, of the target by default, and closes them after the test."""
-    made: list[Context] = []
 
     def make(
         n_ctx: int = 256,
@@ -58,12 +65,9 @@ def new_context(model: Model) -> Iterator[NewContext]:
         **params: Any,
     ) -> Context:
         # Two threads that wait for each other on busy cores are a hundred times slower than one, the default.
-        made.append(Context(of, ContextParams(n_ctx, n_outputs=n_outputs, **params), cancel))
-        return made[-1]
+        return opened.enter_context(closing(Context(of, ContextParams(n_ctx, n_outputs=n_outputs, **params), cancel)))
 
-    yield make
-    for context in made:
-        context.close()
+    return make
 
 
 @pytest.fixture
@@ -72,35 +76,23 @@ def context(new_context: NewContext) -> Context:
 
 
 @pytest.fixture
-def open_model() -> Iterator[OpenModel]:
+def open_model(opened: ExitStack) -> OpenModel:
     """Return a function that loads a model, and frees it after the test."""
-    made: list[Model] = []
-
-    def load(path: Path, params: ModelParams | None = None) -> Model:
-        made.append(Model(open_model_file(path), params))
-        return made[-1]
-
-    yield load
-    for model in made:
-        model.close()
+    return lambda path, params=None: opened.enter_context(closing(Model(open_model_file(path), params)))
 
 
 @pytest.fixture
-def open_pair() -> Iterator[OpenPair]:
+def open_pair(opened: ExitStack) -> OpenPair:
     """Return a function that loads a pair, and closes it after the test.
 
     It takes the parameters of a pair, or the arguments of `pair_params`.
     """
-    made: list[NativePair] = []
 
     def load(target: Path | PairParams, draft: Path | None = None, **more: Any) -> NativePair:
         params = target if isinstance(target, PairParams) else pair_params(target, draft, **more)
-        made.append(NativePair(params, CancelFlag(), lambda *_: True))
-        return made[-1]
+        return opened.enter_context(closing(NativePair(params, CancelFlag(), lambda *_: True)))
 
-    yield load
-    for pair in made:
-        pair.close()
+    return load
 
 
 @pytest.fixture
@@ -116,25 +108,23 @@ def load(open_pair: OpenPair) -> Load:
 
 
 @pytest.fixture
-def begin() -> Iterator[Begin]:
+def begin(opened: ExitStack) -> Begin:
     """Return a function that starts to load the pair of some flags in an engine; it is closed after the test."""
-    running: list[Running] = []
 
     def make(*flags: str) -> Running:
-        running.append(Running(*flags))
-        return running[-1]
+        running = Running(*flags)
+        opened.callback(running.engine.close, 60)
+        return running
 
-    yield make
-    for one in running:
-        one.engine.close(60)
+    return make
 
 
 @pytest.fixture(scope="session")
 def pair(demo_target: Path, demo_draft: Path) -> Iterator[NativePair]:
     """Return the small real model with its draft; their caches may hold any text."""
-    loaded = NativePair(pair_params(demo_target, demo_draft, n_ctx=512), CancelFlag(), lambda *_: True)
-    yield loaded
-    loaded.close()
+    params = pair_params(demo_target, demo_draft, n_ctx=512)
+    with closing(NativePair(params, CancelFlag(), lambda *_: True)) as loaded:
+        yield loaded
 
 
 @pytest.fixture
@@ -160,9 +150,8 @@ def kept(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def _loaded(path: Path) -> Iterator[Model]:
-    loaded = Model(open_model_file(path))
-    yield loaded
-    loaded.close()
+    with closing(Model(open_model_file(path))) as loaded:
+        yield loaded
 
 
 @pytest.fixture(scope="module")
