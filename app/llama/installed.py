@@ -23,7 +23,6 @@ from app.core.paths import cache_dir
 from app.hardware.installation import LIBRARY_VARIABLE
 
 if TYPE_CHECKING:
-    from app.core.program import ExitStatus
     from app.hardware.builds import LibraryError, LoadFailure
 
 log = logging.getLogger("tandem.child")
@@ -143,7 +142,9 @@ def _survives(cancelled: Callable[[], bool]) -> bool:
         ask("llama.throughput.try_cpu", seconds=_DEADLINE_S, cancelled=cancelled)
     except ChildError as error:
         if error.crashed:
-            raise child_failure(error.status, _DEADLINE_S) from error
+            from app.hardware.builds import start_failure
+
+            raise _with_fix(start_failure(error.status, _DEADLINE_S, gpu_backends())) from error
         log.warning("a trial start %s", error)
         return False
     return True
@@ -154,13 +155,6 @@ def import_failure(reason: str) -> LibraryError:
     from app.hardware.builds import loader_failure
 
     return _with_fix(loader_failure(reason, gpu_backends()))
-
-
-def child_failure(status: ExitStatus | None, seconds: float) -> LibraryError:
-    """Explain the end of a child process that started llama.cpp; None if it timed out."""
-    from app.hardware.builds import start_failure
-
-    return _with_fix(start_failure(status, seconds, gpu_backends()))
 
 
 def _with_fix(failure: LoadFailure) -> LibraryError:
