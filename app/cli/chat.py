@@ -170,7 +170,8 @@ class SharedServer:
 
         listener = bound_socket(DEFAULT_HOST, DEFAULT_PORT)
         listener.listen()
-        requests = EngineQueue(self._attach, Metrics(pair=pair))
+        requests = EngineQueue(self._attach, Metrics())
+        requests.metrics.pair = pair
         access = Access(DEFAULT_HOST, os.environ.get("TANDEM_API_KEY", ""))
         report = partial(report_for_run, requests.metrics)
         self._server = HttpServer(Service(requests, settings, pair.target.name, access, report=report), listener)

@@ -195,7 +195,6 @@ class ServerAnswer:
 def report_for_run(metrics: Metrics, event: Finished) -> dict[str, Any]:
     """Return what `tandem run` prints about an answer, as the server sends it."""
     pair = metrics.pair
-    assert pair is not None
     report = {"summary": summary(event, pair), "answer": as_json(event, pair, [])}
     return {**report, "thinking_support": asdict(pair.thinking_support)}
 

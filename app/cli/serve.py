@@ -143,8 +143,6 @@ class LiveView:
 
     def _head(self) -> list[str]:
         pair = self._metrics.pair
-        if pair is None:
-            return [f"Serving {self._address}"]
         return [
             f"Serving {self._address}",
             f"target    {pair.target.name}, context {pair.n_ctx:,}",

@@ -72,15 +72,12 @@ def _model(service: Service) -> dict[str, Any]:
     started = datetime.fromtimestamp(service.started, UTC)
     head = {"id": name, "object": "model", "created": int(service.started), "owned_by": "tandem"}
     head |= {"type": "model", "display_name": name, "created_at": f"{started:%Y-%m-%dT%H:%M:%SZ}"}
-    if pair is None:
-        return head
-    target = pair.target
     meta = {
         "n_ctx": pair.n_ctx,
-        "n_ctx_train": target.n_ctx_train,
-        "n_vocab": target.n_vocab,
-        "size": target.size_bytes,
-        "target": target.name,
+        "n_ctx_train": pair.target.n_ctx_train,
+        "n_vocab": pair.target.n_vocab,
+        "size": pair.target.size_bytes,
+        "target": pair.target.name,
         "draft": pair.draft.name if pair.draft is not None else None,
     }
     inputs = ["text", "image"] if pair.projector is not None else ["text"]
@@ -90,19 +87,17 @@ def _model(service: Service) -> dict[str, Any]:
 
 async def props(request: Request, service: Service) -> Response:
     """Return the properties that llama-server reports, if they exist here."""
-    pair = service.queue.metrics.pair
-    params = asdict(sampling(service.settings))
-    target = pair.target if pair is not None else None
+    pair, params = service.queue.metrics.pair, asdict(sampling(service.settings))
     return JSONResponse(
         {
-            "default_generation_settings": {"n_ctx": pair.n_ctx if pair is not None else 0, "params": params},
+            "default_generation_settings": {"n_ctx": pair.n_ctx, "params": params},
             "total_slots": 1,
             "model_alias": service.model,
-            "model_path": target.file if target is not None else "",
-            "chat_template": target.chat_template if target is not None else "",
-            "bos_token": target.bos if target is not None else "",
-            "eos_token": target.eos if target is not None else "",
-            "modalities": {"vision": pair is not None and pair.projector is not None, "audio": False},
+            "model_path": pair.target.file,
+            "chat_template": pair.target.chat_template,
+            "bos_token": pair.target.bos,
+            "eos_token": pair.target.eos,
+            "modalities": {"vision": pair.projector is not None, "audio": False},
         }
     )
 
@@ -115,8 +110,8 @@ async def slots(request: Request, service: Service) -> Response:
     pair, stats = metrics.pair, metrics.current
     slot: dict[str, Any] = {
         "id": 0,
-        "n_ctx": pair.n_ctx if pair is not None else 0,
-        "speculative": pair is not None and pair.draft is not None,
+        "n_ctx": pair.n_ctx,
+        "speculative": pair.draft is not None,
         "is_processing": metrics.n_running > 0,
     }
     if stats is not None:

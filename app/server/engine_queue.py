@@ -30,12 +30,13 @@ class Metrics:
     """Counters since the start; rates describe the last answer.
 
     Attributes:
+        pair: The loaded pair; set before the first request.
         total: Sums over all answers.
         current: Counters of the running answer, or of the last answer.
         longest: Largest number of tokens of a prompt and its answer.
     """
 
-    pair: PairInfo | None = None
+    pair: PairInfo = field(init=False)
     n_running: int = 0
     n_waiting: int = 0
     n_answered: int = 0

@@ -130,7 +130,7 @@ class Service:
             return self.settings.over({**values, "model.mmproj": "auto"})
         # Other clients detect loops themselves.
         changed: dict[str, Value] = {"answer.stop_on_repeat": False}
-        if (pair := self.queue.metrics.pair) is not None and pair.projector is None:
+        if self.queue.metrics.pair.projector is None:
             changed["model.mmproj"] = "none"
         return self.settings.over(changed)
 

@@ -45,9 +45,7 @@ def sending(data: bytes, *, ends: bool = True, settings: Resolved = DEFAULTS) ->
 def test_a_server_answers_with_the_settings_of_run_and_detects_loops_for_no_other_client() -> None:
     asked: Layer = {"sampling.seed": 7, "answer.max_tokens": 12, "answer.thinking": "off", "answer.stop": ("a", "\n")}
     settings = DEFAULTS.over({**asked, "answer.stop_on_repeat": True})
-    service = Service(
-        Mock(**{"metrics.pair": None}), DEFAULTS.over({"sampling.temp": 1.0, "answer.system": "Be brief."}), "fake"
-    )
+    service = Service(Mock(), DEFAULTS.over({"sampling.temp": 1.0, "answer.system": "Be brief."}), "fake")
     sent = ServerAnswer(RunningServer("http://x/v1", "t", ""), settings, as_json=False)._body(AnswerRequest(()))
     read = service.reading(Fields(json.loads(json.dumps(sent))))
     assert AnswerRequest.of(read) == AnswerRequest.of(settings)

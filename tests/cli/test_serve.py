@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,6 +26,7 @@ from app.models.source import DemoModel
 from app.server.app import bound_socket
 from app.server.engine_queue import Metrics
 from app.worker.events import Failed, Notice
+from tests.fake_engine import PAIR
 
 pytestmark = pytest.mark.native
 
@@ -99,12 +101,20 @@ def test_a_server_that_is_gone_is_no_error(folders: Path, capsys: pytest.Capture
     assert "1 token" in capsys.readouterr().err
 
 
+def view_of(**counters: Any) -> LiveView:
+    """Return the view of a server with these counters."""
+    metrics = Metrics(**counters)
+    metrics.pair = PAIR
+    return LiveView(metrics, "http://127.0.0.1:1/v1")
+
+
 def test_the_view_has_a_line_for_each_number(capsys: pytest.CaptureFixture[str]) -> None:
     total = GenerationStats(cache_n=500, prompt_n=1000, predicted_n=250, draft_n=100, draft_n_accepted=78)
-    metrics = Metrics(n_running=1, n_waiting=2, n_answered=3, total=total, tokens_per_second=42.0, speedup="1.8×")
-    view = LiveView(metrics, "http://127.0.0.1:1/v1")
-    assert view.lines()[:4] == [
+    view = view_of(n_running=1, n_waiting=2, n_answered=3, total=total, tokens_per_second=42.0, speedup="1.8×")
+    assert view.lines()[:6] == [
         "Serving http://127.0.0.1:1/v1",
+        f"target    {PAIR.target.name}, context 32,768",
+        "draft     Qwen2.5-Coder-0.5B-Instruct",
         "requests  1 running, 2 waiting, 3 answered",
         "speed     42 tok/s · 1.8× · acceptance 78%",
         "tokens    1,500 prompt (500 cached), 250 generated",
@@ -114,7 +124,7 @@ def test_the_view_has_a_line_for_each_number(capsys: pytest.CaptureFixture[str])
 
 
 def test_events_of_the_models_are_logged(capsys: pytest.CaptureFixture[str]) -> None:
-    view = LiveView(Metrics(), "http://127.0.0.1:1/v1")
+    view = view_of()
     capsys.readouterr()
     for event in (
         Failed(1, AppError("The engine process crashed: no memory.", "Use a shorter context (⟨model.ctx⟩).")),
@@ -134,7 +144,7 @@ def test_the_server_outlives_the_reader_of_its_log(monkeypatch: pytest.MonkeyPat
     os.close(read_end)
     with os.fdopen(write_end, "wb", 0) as pipe:
         monkeypatch.setattr(sys, "stderr", io.TextIOWrapper(pipe, write_through=True))
-        view = LiveView(Metrics(), "http://127.0.0.1:1/v1")
+        view = view_of()
         view.receive(Failed(1, AppError("The engine process crashed.")))
         view.on_end("POST", "/v1/chat/completions", 400)
 
