@@ -1,5 +1,6 @@
 """Parsing, help and usage errors of the command line, invalid parameters, and the keys of its JSON."""
 
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,11 @@ def test_wrong_usage_is_an_error_and_a_fix(given: list[str], said: list[str], ta
     told = tandem(*given, code=2).err
     assert all(sentence in told for sentence in said), told
     assert len(told.splitlines()) <= 3
+
+
+def test_without_a_terminal_the_chat_points_to_run(monkeypatch: pytest.MonkeyPatch, tandem: Tandem) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    assert 'For one answer in a pipe: tandem run "Why is the sky blue?"' in tandem(code=2).err
 
 
 @pytest.mark.parametrize(("words", "prompt"), [(["a", "-"], "a"), (["a", "b"], "a b"), (["-"], "-"), ([], None)])

@@ -4,7 +4,6 @@ import re
 import shutil
 import signal
 import sqlite3
-import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import closing
@@ -18,7 +17,6 @@ from tests.e2e.terminal import MARKS, Terminal, has_stored_text
 
 pytestmark = MARKS
 
-_ROOT = Path(__file__).parents[2]
 _READOUTS = re.compile(r"\d+(\.\d)? tok/s +(\d+% accepted|\d+ of \d+ accepted) .* draft model")
 
 
@@ -109,15 +107,6 @@ def test_the_program_starts_with_any_shell_and_any_folder_name(
     terminal.until(lambda s: "/nowhere/a big one.gguf" in s)
     terminal.press("C-c", "C-c")
     assert terminal.exit_code() == 0
-
-
-def test_without_a_terminal_the_chat_points_to_run() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "app"], cwd=_ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL
-    )
-    assert done.returncode == 2
-    assert "tandem run" in done.stderr
-    assert done.stdout == ""
 
 
 _FIGURES = r"\d+(\.\d)? tok/s"
