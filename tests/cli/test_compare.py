@@ -262,7 +262,8 @@ def test_a_stopped_benchmark_keeps_finished_prompts(
 
 
 @pytest.mark.parametrize(
-    ("flags", "outcome", "rounds"), [((), "tie", 1), ((), "unclear", 3), (("--repeat", "2"), "tie", 2)]
+    ("flags", "outcome", "rounds"),
+    [((), "tie", 1), ((), "unclear", 3), (("--quick",), "tie", 1), (("--repeat", "2"), "tie", 2)],
 )
 def test_a_benchmark_ends_once_the_result_is_clear_unless_rounds_are_given(
     tandem: Tandem,
@@ -277,7 +278,7 @@ def test_a_benchmark_ends_once_the_result_is_clear_unless_rounds_are_given(
     *runs, last = [json.loads(line) for line in shown.out.splitlines()]
     assert len(runs) == 2 * rounds
     assert last["notes"] == [], "it is whole"
-    assert ("It stops early when the result is clear." in shown.err) == (not flags)
+    assert ("It stops early when the result is clear." in shown.err) == ("--repeat" not in flags)
 
 
 def test_quick_is_a_prompt_each_of_a_few_kinds() -> None:
