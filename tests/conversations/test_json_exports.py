@@ -131,37 +131,47 @@ LLM = {
 }
 
 
+def in_web_ui(n: int, role: str, text: str, parent: int, **more: Any) -> dict[str, Any]:
+    return {"convId": "c1", "id": n, "role": role, "content": text, "parent": parent, "timestamp": NOON * 1000, **more}
+
+
+LLAMA_CPP = {
+    "conv": {"id": "c1", "lastModified": 1, "currNode": 12, "name": "Rivers"},
+    "messages": [
+        in_web_ui(10, "system", "", -1, type="root"),
+        in_web_ui(11, "user", "Name a river.", 10),
+        in_web_ui(12, "assistant", "The Rhine.", 11, thinking="Which?"),
+        in_web_ui(13, "assistant", "The Danube.", 11),
+    ],
+}
+
+
 @pytest.mark.parametrize(
-    "raw",
-    [CHATGPT, CLAUDE, OPEN_WEBUI, LM_STUDIO, SHAREGPT, LLM],
-    ids=["ChatGPT", "Claude", "Open WebUI", "LM Studio", "ShareGPT", "llm"],
+    ("raw", "title", "answers", "facts"),
+    [
+        pytest.param(CHATGPT, "Rivers", ["The Danube.", "The Rhine."], ("", NOON, "gpt-x"), id="ChatGPT"),
+        pytest.param(CLAUDE, "Rivers", ["The Rhine."], ("Which?", NOON, None), id="Claude"),
+        pytest.param(OPEN_WEBUI, "Rivers", ["The Danube.", "The Rhine."], ("", NOON, None), id="Open WebUI"),
+        pytest.param(LM_STUDIO, "Rivers", ["The Danube.", "The Rhine."], ("Which?", 0.0, None), id="LM Studio"),
+        pytest.param(LLAMA_CPP, "Rivers", ["The Danube.", "The Rhine."], ("Which?", NOON, None), id="llama.cpp"),
+        pytest.param(SHAREGPT, "Name a river.", ["The Rhine."], ("", 0.0, None), id="ShareGPT"),
+        pytest.param(LLM, "Rivers", ["The Rhine."], ("Which?", NOON, "q"), id="llm"),
+    ],
 )
-def test_an_export_is_read_alone_and_in_a_list(tmp_path: Path, raw: dict[str, Any]) -> None:
-    for given in (raw, [raw]):
-        (found,) = read(tmp_path, given)
-        assert path_of(found) == [("user", "Name a river."), ("assistant", "The Rhine.")]
-        assert found.summary.title in ("Rivers", "Name a river.")
-    (again,) = read(tmp_path, json.dumps(raw) + "\n\n", "x.jsonl")
-    assert path_of(again) == path_of(found)
-
-
-@pytest.mark.parametrize("raw", [CHATGPT, OPEN_WEBUI, LM_STUDIO], ids=["ChatGPT", "Open WebUI", "LM Studio"])
-def test_branches_are_alternatives(tmp_path: Path, raw: dict[str, Any]) -> None:
-    (found,) = read(tmp_path, raw)
-    alternatives = found.tree.siblings(found.tree.path[-1].id)
-    assert sorted(node.text for node in alternatives) == ["The Danube.", "The Rhine."]
-
-
-@pytest.mark.parametrize("raw", [CLAUDE, LM_STUDIO, LLM], ids=["Claude", "LM Studio", "llm"])
-def test_reasoning_is_not_part_of_an_answer(tmp_path: Path, raw: dict[str, Any]) -> None:
-    (found,) = read(tmp_path, raw)
-    assert found.tree.path[-1].reasoning == "Which?"
-
-
-def test_times_and_models_are_kept(tmp_path: Path) -> None:
-    for raw, model in ((CHATGPT, "gpt-x"), (CLAUDE, None), (LLM, "q")):
-        (found,) = read(tmp_path, raw)
-        assert (found.tree.path[-1].created, found.tree.path[-1].model) == (NOON, model)
+def test_an_export_is_read_with_its_branches_reasoning_time_and_model(
+    tmp_path: Path, raw: dict[str, Any], title: str, answers: list[str], facts: tuple[str, float, str | None]
+) -> None:
+    alone, in_a_list, in_lines = (
+        read(tmp_path, raw),
+        read(tmp_path, [raw]),
+        read(tmp_path, f"{json.dumps(raw)}\n\n", "x.jsonl"),
+    )
+    assert alone == in_a_list == in_lines
+    (found,) = alone
+    last = found.tree.path[-1]
+    assert path_of(found) == [("user", "Name a river."), ("assistant", "The Rhine.")]
+    assert sorted(node.text for node in found.tree.siblings(last.id)) == answers
+    assert (found.summary.title, last.reasoning, last.created, last.model) == (title, *facts)
 
 
 def test_messages_of_the_api_leave_out_tools_and_images(tmp_path: Path) -> None:
@@ -169,30 +179,6 @@ def test_messages_of_the_api_leave_out_tools_and_images(tmp_path: Path) -> None:
     assert path_of(found) == [("user", "Name a river.\n\n[image]"), ("assistant", "The Rhine.")]
     lines = "\n".join(json.dumps(message) for message in OPENAI["messages"])
     assert path_of(read(tmp_path, lines, "x.jsonl")[0]) == path_of(found)
-
-
-def test_the_web_ui_of_llama_cpp_keeps_branches(tmp_path: Path) -> None:
-    head = {"convId": "c1", "type": "text", "children": []}
-    messages = [
-        {**head, "id": 10, "type": "root", "timestamp": 10, "role": "system", "content": "", "parent": -1},
-        {**head, "id": 11, "timestamp": NOON * 1000, "role": "user", "content": "Name a river.", "parent": 10},
-        {**head, "id": 12, "timestamp": NOON * 1000, "role": "assistant", "content": "The Danube.", "parent": 11},
-        {
-            **head,
-            "id": 13,
-            "timestamp": NOON * 1000,
-            "role": "assistant",
-            "content": "The Rhine.",
-            "parent": 11,
-            "thinking": "Which one?",
-        },
-    ]
-    raw = {"conv": {"id": "c1", "lastModified": 1, "currNode": 13, "name": "Rivers"}, "messages": messages}
-    (found,) = read(tmp_path, raw)
-    assert path_of(found) == [("user", "Name a river."), ("assistant", "The Rhine.")]
-    assert found.summary.title == "Rivers"
-    last = found.tree.path[-1]
-    assert (last.reasoning, last.created, len(found.tree.siblings(last.id))) == ("Which one?", NOON, 2)
 
 
 def test_nodes_in_a_circle_or_without_a_parent_are_no_trap(tmp_path: Path) -> None:

@@ -19,16 +19,10 @@ def catalog(tmp_path: Path, own: str) -> Catalog:
     return Catalog(shipped_file(), file)
 
 
-def test_a_byte_order_mark_and_carriage_returns_are_read(tmp_path: Path) -> None:
-    own = '\ufeff[pairs.mine]\r\ntitle = "Mine"\r\ntarget = "owner/big-GGUF:Q4_K_M"\r\n'
+def test_a_byte_order_mark_carriage_returns_and_a_former_key_are_read(tmp_path: Path) -> None:
+    mine = catalog(tmp_path, '\ufeff[pairs.mine]\r\nlicence = "mit"\r\ntarget = "big.gguf"\r\n').get("mine")
 
-    assert catalog(tmp_path, own).get("mine").title == "Mine"
-
-
-def test_the_former_spelling_of_a_key_is_read(tmp_path: Path) -> None:
-    own = "[pairs.mine]\ntarget = 'big.gguf'\nlicence = 'mit'\n"
-
-    assert catalog(tmp_path, own).get("mine").license == "mit"
+    assert (mine.license, mine.target) == ("mit", LocalModel(tmp_path / "big.gguf"))
 
 
 def test_the_shipped_catalog_has_pairs_for_every_memory_size() -> None:

@@ -191,12 +191,19 @@ def test_a_file_is_found_without_a_branch_and_in_an_earlier_commit(hub: Loopback
     assert cache.cached_file(HubModel(TARGET, "Q4_K_M")) == path
 
 
-def test_a_pinned_file_of_another_commit_counts_by_its_checksum(hub: LoopbackHub) -> None:
+@pytest.mark.parametrize("links", [True, False])
+def test_a_pinned_file_of_another_commit_counts_by_its_checksum(
+    hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch, links: bool
+) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_SYMLINKS", not links)
     path = _left_by_another_program(hub)
     pinned = HubModel(TARGET, file=NAME, revision="0" * 40, size=len(CONTENT), sha256=sha256(CONTENT))
 
-    assert cache.cached_file(pinned) == path
+    assert cache.cached_file(pinned) == (path if links else None)
+    assert cache.cached_file(replace(pinned, revision="main")) == path
     assert cache.cached_file(replace(pinned, sha256="0" * 64)) is None
+    # Without links only reading the whole file would show its checksum.
+    assert (cache.cached_file(replace(pinned, revision="main", sha256="0" * 64)) is None) is links
     assert cache.cached_file(replace(pinned, sha256=None)) is None
 
 

@@ -80,11 +80,6 @@ def test_a_file_without_a_checksum_is_an_error(hub: LoopbackHub, tmp_path: Path,
         Watched().fetch(found.files[0])
 
 
-@pytest.mark.parametrize("name", ["\xe9" * 150 + ".gguf", "a/" * 600 + "x.gguf", "C:x.gguf", "a/../b.gguf", ""])
-def test_a_name_that_could_leave_its_folder_is_not_safe(name: str) -> None:
-    assert not safe_name(name)
-
-
 def test_names_that_windows_cannot_have_are_left_out_there(monkeypatch: pytest.MonkeyPatch) -> None:
     names = ["aux.gguf", "CON", "a/nul.gguf", "what?.gguf", "end."]
     assert all(map(safe_name, names))
@@ -109,6 +104,9 @@ HOSTILE_NAMES = (
     "right-to-left-\u202efugg.gguf",
     "lone-surrogate-\ud800.gguf",
     "x" * 300 + ".gguf",
+    "\xe9" * 150 + ".gguf",
+    "a/" * 600 + "x.gguf",
+    "",
 )
 
 

@@ -3,15 +3,14 @@
 import shutil
 from collections import namedtuple
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from huggingface_hub import constants, hf_hub_download
+from huggingface_hub import hf_hub_download
 
 from app.cli import main
 from app.cli.output import TerminalLine
-from app.core.errors import AppError, CatalogError, HubError, PairError
+from app.core.errors import AppError, CatalogError, PairError
 from app.core.fixes import command
 from app.hardware.fit import main_memory_room
 from app.llama.fitting import fit_pair
@@ -69,24 +68,6 @@ def test_downloaded_files_are_found_offline_by_their_branch(pair: LoopbackHub, h
     assert cached_file(source) == resolve(source, no_demo, Patient()).path == path
     # Other programs find it in the same way.
     assert Path(hf_hub_download(TARGET, FILE, local_files_only=True)) == path
-
-
-@pytest.mark.parametrize("links", [True, False])
-def test_a_file_with_another_checksum_is_not_used_offline(
-    pair: LoopbackHub, home: Path, monkeypatch: pytest.MonkeyPatch, links: bool
-) -> None:
-    monkeypatch.setattr(constants, "HF_HUB_DISABLE_SYMLINKS", not links)
-    source = HubModel(TARGET, file=FILE)
-    brought(home / "data" / "pairs.toml", source)
-    pair.close()
-
-    known, other = replace(source, sha256=pair.repos[TARGET].files[FILE].sha256), replace(source, sha256="0" * 64)
-    assert cached_file(known) == cached_file(source) is not None
-    # Without links only reading the whole file would show it.
-    assert (cached_file(other) is None) is links
-    if links:
-        with pytest.raises(HubError, match="cannot be reached"):
-            resolve(other, no_demo, Patient())
 
 
 def test_a_revision_cannot_leave_the_repository_folder(
