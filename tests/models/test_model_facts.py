@@ -40,25 +40,45 @@ def of_header(**values: Any) -> ModelFacts:
 
 
 @pytest.mark.parametrize(
-    ("changes", "can"),
+    ("changes", "fact", "value"),
     [
-        ({}, False),
-        ({"llama__embedding_length": 512}, True),
-        ({"llama__attention__key_length": 64, "llama__attention__value_length": 80}, False),
-        ({"llama__embedding_length": 512, "llama__attention__key_length_swa": 80}, False),
+        # A cache of fewer bits needs heads that divide into blocks.
+        ({}, "can_quantize_cache", False),
+        ({"llama__embedding_length": 512}, "can_quantize_cache", True),
+        ({"llama__attention__key_length": 64, "llama__attention__value_length": 80}, "can_quantize_cache", False),
+        ({"llama__embedding_length": 512, "llama__attention__key_length_swa": 80}, "can_quantize_cache", False),
+        # The cache of grouped and uneven heads
+        ({}, "kv_bytes_per_token", 2 * 4 * 8 * (8 + 8)),
+        ({"llama__attention__head_count_kv": 2}, "kv_bytes_per_token", 2 * 4 * 2 * 16),
+        ({"llama__attention__head_count_kv": [2, 0, 2, 1]}, "kv_bytes_per_token", 2 * 5 * 16),
+        (
+            {"llama__attention__key_length": 32, "llama__attention__value_length": 16},
+            "kv_bytes_per_token",
+            2 * 4 * 8 * 48,
+        ),
+        # The architecture decides whether there is a recurrent state.
+        ({}, "can_rollback", True),
+        *(
+            ({"general__architecture": name}, "can_rollback", False)
+            for name in ("lfm2", "lfm2moe", "mamba", "qwen3next", "falcon-h1")
+        ),
+        ({}, "state_bytes", 0),
+        ({"llama__attention__head_count_kv": [2, 0, 2, 0]}, "state_bytes", 0),
+        # Hostile headers
+        ({"llama__block_count": 1 << 60, "llama__attention__head_count_kv": [0, "many"]}, "state_bytes", 0),
+        ({"llama__block_count": "many"}, "n_layers", 0),
+        ({"llama__attention__head_count": 0, "llama__embedding_length": -3}, "kv_bytes_per_token", 0),
+        ({"general__name": "\x1b\n"}, "name", "m"),
+        # A mixture reads a part of its weights; 5% of them belong to no expert.
+        ({"llama__expert_count": 128, "llama__expert_used_count": 8}, "expert_share", 0.0625),
+        ({"llama__expert_count": 128, "llama__expert_used_count": 8}, "bytes_per_token", 1000 - int(950 * 0.9375)),
+        ({"llama__expert_count": 8, "llama__expert_used_count": 0}, "expert_share", 1.0),
+        ({"llama__expert_count": 8, "llama__expert_used_count": 9}, "bytes_per_token", 1000),
+        ({}, "bytes_per_token", 1000),
     ],
 )
-def test_a_cache_of_fewer_bits_needs_heads_that_divide_into_blocks(changes: dict[str, Any], can: bool) -> None:
-    assert of_header(**changes).can_quantize_cache is can
-
-
-def test_the_cache_of_grouped_and_uneven_heads_is_reckoned() -> None:
-    assert of_header().kv_bytes_per_token == 2 * 4 * 8 * (8 + 8)
-    assert of_header(llama__attention__head_count_kv=2).kv_bytes_per_token == 2 * 4 * 2 * 16
-    assert of_header(llama__attention__head_count_kv=[2, 0, 2, 1]).kv_bytes_per_token == 2 * 5 * 16
-    assert of_header(llama__attention__key_length=32, llama__attention__value_length=16).kv_bytes_per_token == (
-        2 * 4 * 8 * 48
-    )
+def test_facts_follow_from_the_header(changes: dict[str, Any], fact: str, value: object) -> None:
+    assert getattr(of_header(**changes), fact) == value
 
 
 def of_qwen(**values: Any) -> ModelFacts:
@@ -77,8 +97,6 @@ def test_running_states_are_reckoned() -> None:
     assert of_qwen().state_bytes == 4 * 48 * (3 * (6144 + 2 * 16 * 128) + 128 * 6144)
     assert of_qwen(qwen35__full_attention_interval=2).state_bytes == of_qwen().state_bytes * 32 // 48
     assert of_qwen(qwen35__attention__recurrent_layers=[True] * 3).state_bytes == of_qwen().state_bytes * 3 // 48
-    assert of_header().state_bytes == 0
-    assert of_header(llama__attention__head_count_kv=[2, 0, 2, 0]).state_bytes == 0
 
 
 def test_earlier_states_are_counted_where_they_are_kept() -> None:
@@ -97,24 +115,6 @@ def test_earlier_states_are_counted_where_they_are_kept() -> None:
 @pytest.mark.parametrize(("state", "n"), [(0, 0), (1, 8), (64 << 20, 8), (150 << 20, 3), (1 << 40, 2)])
 def test_many_small_states_and_two_large_states_are_kept(state: int, n: int) -> None:
     assert n_saved_states(state) == n
-
-
-def test_a_hostile_header_gives_no_nonsense() -> None:
-    strange = of_header(
-        llama__block_count="many", llama__attention__head_count=0, general__name="\x1b\n", llama__embedding_length=-3
-    )
-
-    assert (strange.n_layers, strange.kv_bytes_per_token, strange.name) == (0, 0, "m")
-
-
-def test_a_hostile_number_of_layers_takes_no_memory() -> None:
-    assert of_header(llama__block_count=1 << 60, llama__attention__head_count_kv=[0, "many"]).state_bytes == 0
-
-
-@pytest.mark.parametrize("architecture", ["lfm2", "lfm2moe", "mamba", "qwen3next", "falcon-h1"])
-def test_a_running_state_is_known_by_the_architecture(architecture: str) -> None:
-    assert of_header().can_rollback
-    assert not of_header(general__architecture=architecture).can_rollback
 
 
 def test_parameters_are_counted_from_the_list_of_tensors() -> None:
@@ -169,11 +169,3 @@ def test_memory_is_reported_for_the_context_that_the_pair_gets() -> None:
 
     assert "memory  7.5 GB with a context of 2,048 tokens" in check_lines(short)
     assert "memory  7.5 GB with a context of 10,240 tokens" in check_lines(long, n_ctx=10_000)
-
-
-@pytest.mark.parametrize(("experts", "used", "share"), [(128, 8, 0.0625), (8, 0, 1.0), (8, 9, 1.0), (None, None, 1.0)])
-def test_a_mixture_of_experts_reads_a_part_of_its_weights(experts: int, used: int, share: float) -> None:
-    found = of_header(llama__expert_count=experts, llama__expert_used_count=used)
-
-    assert found.expert_share == share
-    assert found.bytes_per_token == 1000 - int(950 * (1 - share))

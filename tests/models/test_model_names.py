@@ -18,21 +18,31 @@ from app.worker.known_pairs import pair_by_models
 
 
 @pytest.mark.parametrize(
-    ("file", "name"),
+    ("file", "name", "quant"),
     [
-        ("Qwen2.5-Coder-32B-Instruct-Q4_K_M.gguf", "Qwen2.5-Coder-32B-Instruct"),
-        ("qwen2.5-coder-7b-q8_0.gguf", "qwen2.5-coder-7b"),
-        ("SmolLM2-135M-Instruct.Q4_1.98362432.draft-q2_k.gguf", "SmolLM2-135M-Instruct"),
-        ("Qwen3-30B-A3B-UD-Q4_K_XL-00001-of-00002.gguf", "Qwen3-30B-A3B"),
-        ("gpt-oss-20b-mxfp4.gguf", "gpt-oss-20b"),
-        ("sha256-0123456789abcdef0123456789abcdef.gguf", "From Inside"),
-        ("model.gguf", "From Inside"),
-        ("Q4_0.gguf", "Q4_0"),
-        ("-Q4_K_M.gguf", "From Inside"),
+        ("Qwen2.5-Coder-32B-Instruct-Q4_K_M.gguf", "Qwen2.5-Coder-32B-Instruct", "Q4_K_M"),
+        ("qwen2.5-coder-7b-q8_0.gguf", "qwen2.5-coder-7b", "Q8_0"),
+        ("SmolLM2-135M-Instruct.Q4_1.98362432.draft-q2_k.gguf", "SmolLM2-135M-Instruct", "Q2_K"),
+        ("Qwen3-30B-A3B-UD-Q4_K_XL-00001-of-00002.gguf", "Qwen3-30B-A3B", "UD-Q4_K_XL"),
+        ("gpt-oss-20b-mxfp4.gguf", "gpt-oss-20b", "MXFP4"),
+        ("m-iq3_xxs.gguf", "m", "IQ3_XXS"),
+        ("a.BF16.gguf", "a", "BF16"),
+        ("m-Q4_K_M_8k.gguf", "m", "Q4_K_M"),
+        ("m-Q4_0_4_4.gguf", "m", ""),
+        # The last quantization of the file name counts, or else the folder's.
+        ("Q4_K_M/big-q8_0.gguf", "big", "Q8_0"),
+        ("Q4_K_M/big.gguf", "big", "Q4_K_M"),
+        ("big-F16-Q4_0.gguf", "big", "Q4_0"),
+        ("big.gguf", "big", ""),
+        # These file names say nothing about the model.
+        ("sha256-0123456789abcdef0123456789abcdef.gguf", "From Inside", ""),
+        ("model.gguf", "From Inside", ""),
+        ("Q4_0.gguf", "Q4_0", "Q4_0"),
+        ("-Q4_K_M.gguf", "From Inside", "Q4_K_M"),
     ],
 )
-def test_a_model_is_called_after_its_file(file: str, name: str) -> None:
-    assert known_as(file, "From Inside") == name
+def test_a_model_is_called_after_its_file(file: str, name: str, quant: str) -> None:
+    assert (known_as(file, "From Inside"), quantization(file)) == (name, quant)
     assert known_as(file, name) == name
 
 
@@ -66,25 +76,6 @@ def test_a_file_type_is_spelled_as_in_file_names(name: str, spelled: str) -> Non
     assert file_type(name) == spelled
 
 
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [
-        ("Q4_K_M/big-q8_0.gguf", "Q8_0"),
-        ("Q4_K_M/big.gguf", "Q4_K_M"),
-        ("big-F16-Q4_0.gguf", "Q4_0"),
-        ("big.gguf", ""),
-        ("m-UD-Q4_K_XL.gguf", "UD-Q4_K_XL"),
-        ("m-iq3_xxs.gguf", "IQ3_XXS"),
-        ("a.BF16.gguf", "BF16"),
-        ("gpt-oss-20b-mxfp4.gguf", "MXFP4"),
-        ("m-Q4_K_M_8k.gguf", "Q4_K_M"),
-        ("m-Q4_0_4_4.gguf", ""),
-    ],
-)
-def test_a_quantization_is_reported_last_in_the_file_name_or_else_by_the_folder(name: str, told: str) -> None:
-    assert quantization(name) == told
-
-
 def test_the_list_and_the_headers_name_models_alike() -> None:
     for pair in Catalog(shipped_file()).pairs.values():
         if isinstance(pair.target, HubModel) and pair.target.file:
@@ -114,30 +105,17 @@ FIRST, SECOND = "m-Q4_0-00001-of-00002.gguf", "m-Q4_0-00002-of-00002.gguf"
 
 
 @pytest.mark.parametrize(
-    ("name", "stem", "number", "count"),
+    ("name", "part", "names"),
     [
-        (FIRST, "m-Q4_0", 1, 2),
-        ("Q4_0/" + SECOND, "Q4_0/m-Q4_0", 2, 2),
-        ("m-00009-of-00002.gguf", "m", 9, 2),
-        (FIRST.upper(), "M-Q4_0", 1, 2),
+        (FIRST, ("m-Q4_0", 1, 2), [FIRST, SECOND]),
+        (SECOND, ("m-Q4_0", 2, 2), [FIRST, SECOND]),
+        (f"Q4_0/{SECOND}", ("Q4_0/m-Q4_0", 2, 2), [f"Q4_0/{FIRST}", f"Q4_0/{SECOND}"]),
+        ("m-00001-OF-00001.GGUF", ("m", 1, 1), ["m-00001-of-00001.GGUF"]),
+        *((name, None, [name]) for name in ("m.gguf", "m-00001-of-00002", "m-1-of-2.gguf", f"{FIRST}.part")),
     ],
 )
-def test_a_part_is_reported_by_its_name(name: str, stem: str, number: int, count: int) -> None:
-    assert part_of(name) == (stem, number, count)
-
-
-@pytest.mark.parametrize("name", ["m.gguf", "m-00001-of-00002", "m-1-of-2.gguf", "m-00001-of-00002.gguf.part"])
-def test_a_whole_model_is_its_only_part(name: str) -> None:
-    assert part_of(name) is None
-    assert part_names(name) == [name]
-
-
-@pytest.mark.parametrize("ending", [".gguf", ".GGUF"])
-def test_any_part_gives_the_names_of_all_parts_with_its_spelling(ending: str) -> None:
-    stems = [FIRST.removesuffix(".gguf"), SECOND.removesuffix(".gguf")]
-
-    for stem in stems:
-        assert part_names(stem + ending) == [stem + ending for stem in stems]
+def test_any_part_gives_the_names_of_all_parts(name: str, part: tuple[str, int, int] | None, names: list[str]) -> None:
+    assert (part_of(name), part_names(name)) == (part, names)
 
 
 def test_only_present_parts_of_a_split_model_count(tmp_path: Path) -> None:

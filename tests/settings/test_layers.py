@@ -197,14 +197,32 @@ def test_the_order_of_precedence() -> None:
             del layers[origin]
 
 
-def test_settings_become_sampling_and_drafting_parameters() -> None:
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, AutoDraft()),
+        ({"source": "ngram", "ngram_min_match": 5}, AutoDraft(model=False, lookup=True, min_match=5)),
+        ({"source": "model"}, AutoDraft(lookup=False)),
+        ({"mode": "off"}, None),
+        ({"type": "none"}, None),
+        ({"type": "ngram"}, AutoDraft(model=False)),
+        ({"type": "ngram", "source": "model"}, AutoDraft(model=False)),
+        ({"type": "mtp"}, AutoDraft()),
+        ({"type": "eagle3", "mode": "fixed", "n_max": 3}, DraftParams(3)),
+        # The fewest drafted tokens are at most the most.
+        ({"mode": "fixed", "n_max": 3, "n_min": 5}, DraftParams(3, 3)),
+        ({"mode": "fixed", "n_max": 8, "n_min": 5}, DraftParams(8, 5)),
+    ],
+)
+def test_settings_become_drafting_parameters(given: dict[str, Value], expected: Drafting) -> None:
+    layer = {f"draft.{name}": value for name, value in given.items()}
+    assert drafting(Resolved({Origin.FILE: layer})) == expected
+
+
+def test_settings_become_sampling_parameters() -> None:
     assert sampling(Resolved({})) == SamplingParams()
-    assert drafting(Resolved({})) == AutoDraft()
-    given: Layer = {"sampling.temp": 0.0, "sampling.seed": 7, "draft.source": "ngram", "draft.ngram_min_match": 5}
+    given: Layer = {"sampling.temp": 0.0, "sampling.seed": 7}
     assert sampling(Resolved({Origin.FILE: given})) == SamplingParams(temperature=0.0, seed=7)
-    assert drafting(Resolved({Origin.FILE: given})) == AutoDraft(model=False, lookup=True, min_match=5)
-    assert drafting(Resolved({Origin.FILE: {"draft.source": "model"}})) == AutoDraft(lookup=False)
-    assert drafting(Resolved({Origin.FILE: {"draft.mode": "off"}})) is None
 
 
 def test_a_pair_is_a_layer() -> None:
@@ -252,14 +270,3 @@ def test_values_cannot_steer_the_terminal() -> None:
     steers = "a\x1b]0;owned\x07\u202eb"
     assert Text().read(f"{steers}\r\nc\td") == "a]0;ownedb\nc\td"
     assert Texts().show((steers, "\u2028")) == r'["a\u001b]0;owned\u0007\u202eb", "\u2028"]'
-
-
-def test_the_type_of_draft_decides_what_drafts() -> None:
-    def of(**values: Value) -> Drafting:
-        return drafting(Resolved({Origin.FLAG: {f"draft.{name}": value for name, value in values.items()}}))
-
-    assert of(type="none") is None
-    assert of(type="ngram") == of(type="ngram", source="model") == AutoDraft(model=False)
-    assert of(type="mtp") == AutoDraft()
-    assert of(type="eagle3", mode="fixed", n_max=3) == DraftParams(3)
-    assert flags("--draft-type", "dflash") == {"draft.type": "dflash"}

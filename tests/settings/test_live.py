@@ -86,15 +86,6 @@ def test_a_preset_that_is_not_there(file: SettingsFile) -> None:
     assert live.refusal("preset", "nothing").startswith("There is no preset")
 
 
-def test_a_shortest_draft_above_the_longest_is_cut_to_it(file: SettingsFile) -> None:
-    write(file, "[draft]\nmode = 'fixed'\nn_max = 3\nn_min = 5")
-    live = LiveSettings(file)
-    assert drafting(live.resolved()) == DraftParams(3, 3)
-    live.set("draft.n_max", 8)
-    assert drafting(live.resolved()) == DraftParams(8, 5)
-    assert not live.sentences()
-
-
 def test_a_conversation_has_only_what_acts_at_once_and_is_checked(file: SettingsFile) -> None:
     live = LiveSettings(file)
     raw = {"sampling": {"temp": "hot", "top_k": 5}, "model": {"ctx": 9}, "preset": "x\x1b[2J", "odd": {}}
