@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -159,21 +158,6 @@ def test_control_characters_are_removed() -> None:
     assert found.unsent_text == "d"
 
 
-def sample() -> dict[str, Any]:
-    raw: dict[str, Any] = json.loads(to_json([SAMPLE]))
-    return raw
-
-
-def change(path: tuple[Any, ...], value: Any) -> Callable[[dict[str, Any]], None]:
-    def apply(raw: dict[str, Any]) -> None:
-        where: Any = raw
-        for step in path[:-1]:
-            where = where[step]
-        where[path[-1]] = value
-
-    return apply
-
-
 _FIRST = ("conversations", 0)
 _MESSAGE = (*_FIRST, "messages", 0)
 
@@ -211,8 +195,10 @@ _MESSAGE = (*_FIRST, "messages", 0)
 def test_an_invalid_value_is_refused_with_a_reason(
     tmp_path: Path, path: tuple[Any, ...], value: Any, reason: str
 ) -> None:
-    raw = sample()
-    change(path, value)(raw)
+    where = raw = json.loads(to_json([SAMPLE]))
+    for step in path[:-1]:
+        where = where[step]
+    where[path[-1]] = value
     file = tmp_path / "x.json"
     file.write_text(json.dumps(raw), encoding="utf-8")
 
@@ -221,55 +207,40 @@ def test_an_invalid_value_is_refused_with_a_reason(
     assert caught.value.hint
 
 
-@pytest.mark.parametrize(
-    ("data", "reason"),
-    [
-        (b"", "it is not JSON, from line 1 on"),
-        (b"[\n{", "it is not JSON, from line 2 on"),
-        (b"\xff", "not UTF-8 text"),
-        (b"\xff\xfe\x00", "not UTF-16-LE text"),
-        (b"[" * 100_000, "nested too deeply"),
-        pytest.param(b'[{"id": ' + b"9" * 5000 + b"}]", "digits", id="digits"),
-        (
-            b'{"format": "tandem-conversations", "version": 1, "conversations": [{"messages": [], "created": NaN}]}',
-            "NaN",
-        ),
-        pytest.param(to_json([SAMPLE]).replace("0.75", "1e999").encode(), "JSON compliant", id="infinity"),
-        (b"5", "not a list"),
-        (b'"x"', "not a list"),
-        (b"9" * 5000, "."),
-        (b"[1]", "not an object"),
-    ],
-)
-def test_invalid_json_is_refused(tmp_path: Path, data: bytes, reason: str) -> None:
-    file = tmp_path / "x.json"
-    file.write_bytes(data)
-
-    with pytest.raises(AppError, match=reason):
-        read_file(file)
+NO_SPEAKER, NO_MESSAGE = 'no heading such as "## You" names the speaker', "a text comes before its message"
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("name", "data", "reason"),
     [
-        "",
-        "just text",
-        "# A title only",
-        "# Tandem\n\nA readme.",
-        '<!-- tandem:message {"role": "user"} -->\n## You\nHi',
-        "<!-- tandem:text -->",
+        ("x.json", "", "it is not JSON, from line 1 on"),
+        ("x.json", "[\n{", "it is not JSON, from line 2 on"),
+        ("x.json", b"\xff", "it is not UTF-8 text"),
+        ("x.json", b"\xff\xfe\x00", "it is not UTF-16-LE text"),
+        ("x.json", "[" * 100_000, "it is too large or nested too deeply"),
+        ("x.json", f'[{{"id": {"9" * 5000}}}]', "Exceeds the limit"),
+        ("x.json", '{"format": "tandem-conversations", "version": 1, "conversations": [{"a": NaN}]}', "NaN is not a"),
+        ("x.json", to_json([SAMPLE]).replace("0.75", "1e999"), "Out of range float values"),
+        ("x.json", "5", "its messages are not a list"),
+        ("x.json", "[1]", "a message is not an object"),
+        ("x.md", "", NO_SPEAKER),
+        ("x.md", "just text", NO_SPEAKER),
+        ("x.md", "# Tandem\n\nA readme.", NO_SPEAKER),
+        ("x.md", '<!-- tandem:message {"role": "user"} -->\n## You\nHi', NO_MESSAGE),
+        ("x.md", "<!-- tandem:text -->", NO_MESSAGE),
         # A pattern that can match each of these spaces in two ways would never end.
-        f"# {' ' * 200_000}two words",
-        f"# {'-' * 200_000}two words",
+        ("x.md", f"# {' ' * 200_000}two words", NO_SPEAKER),
+        ("x.md", f"# {'-' * 200_000}two words", NO_SPEAKER),
     ],
-    ids=lambda text: text[:30],
+    ids=lambda value: value[:20] if isinstance(value, str) else None,
 )
-def test_markdown_without_speakers_is_refused(tmp_path: Path, text: str) -> None:
-    file = tmp_path / "x.md"
-    file.write_text(text, encoding="utf-8")
+def test_an_invalid_file_is_refused_with_a_reason(tmp_path: Path, name: str, data: str | bytes, reason: str) -> None:
+    file = tmp_path / name
+    file.write_bytes(data.encode() if isinstance(data, str) else data)
 
-    with pytest.raises(AppError, match=r"x\.md was not imported: (a text comes before|no heading such as)"):
+    with pytest.raises(AppError) as refused:
         read_file(file)
+    assert refused.value.message.startswith(f"{file} was not imported: {reason}")
 
 
 @pytest.mark.parametrize("given", ["3", "null", "[1]", '"x"', "{", '{"role": ' + "9" * 5000 + "}"], ids=lambda g: g[:9])

@@ -69,6 +69,12 @@ def damage_other_pages(file: Path) -> None:
     damage_mark(file).touch()
 
 
+def damage_schema(file: Path) -> None:
+    change(file, "PRAGMA journal_mode = DELETE")
+    data = file.read_bytes()
+    file.write_bytes(data.replace(b"CREATE TABLE conversations", b"CREATE \xff\xfe\xff\xfe\xff conversations", 1))
+
+
 # Other processes
 
 
@@ -168,13 +174,16 @@ def test_a_file_of_the_first_version_opens_with_its_leftovers(tmp_path: Path) ->
 # Damage
 
 
-@pytest.mark.parametrize("damage", [damage_first_page, damage_other_pages])
+@pytest.mark.parametrize("damage", [damage_first_page, damage_other_pages, damage_schema])
 def test_a_damaged_file_is_set_aside_and_its_backup_opened(
     file: Path, backup: Path, damage: Callable[[Path], None]
 ) -> None:
     add(file, "after the backup")
     damage(file)
     broken = file.read_bytes()
+    with pytest.raises(StoreError, match="damaged") as checked:
+        check_file(file)
+    assert "opens the latest backup" in checked.value.hint
 
     with closing(Store(file)) as store:
         assert "opened the backup of" in store.notice
@@ -206,16 +215,6 @@ def test_damage_found_in_use_is_repaired_at_the_next_start(file: Path) -> None:
         broken.load(number)
     with closing(Store(file)) as fresh:
         assert "were damaged" in fresh.notice
-
-
-def test_a_damaged_schema_is_damage(file: Path) -> None:
-    change(file, "PRAGMA journal_mode = DELETE")
-    data = file.read_bytes()
-    file.write_bytes(data.replace(b"CREATE TABLE conversations", b"CREATE \xff\xfe\xff\xfe\xff conversations", 1))
-    with pytest.raises(StoreError, match="damaged"):
-        check_file(file)
-    with closing(Store(file)) as store:
-        assert "were damaged" in store.notice
 
 
 def test_a_broken_index_is_built_again(file: Path) -> None:
@@ -292,10 +291,6 @@ def test_a_check_counts_without_changes(file: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "none.db").exists()
 
 
-def test_a_check_finds_damage_and_a_folder(file: Path, tmp_path: Path) -> None:
-    damage_other_pages(file)
-    with pytest.raises(StoreError, match="damaged") as caught:
-        check_file(file)
-    assert "opens the latest backup" in caught.value.hint
+def test_a_check_finds_a_folder(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="a folder"):
         check_file(tmp_path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -213,46 +214,27 @@ def test_bytes_that_stay_wrong_are_refused_and_not_kept(hub: LoopbackHub) -> Non
 
 @pytest.mark.parametrize("at", [0, 700_000, len(CONTENT) - 10])
 def test_a_disk_full_at_any_byte_keeps_what_fits(hub: LoopbackHub, at: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = publish(hub)
+    file, real = publish(hub), Path.open
+
+    class Full(FileIO):
+        """A file on a disk with room for this number of bytes."""
+
+        def write(self, data: bytes) -> int:  # type: ignore[override]
+            n = super().write(data[: max(0, at - self.tell())])
+            if n < len(data):
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return n
+
+    def opened(self: Path, mode: str = "r", *arguments: Any, **more: Any) -> Any:
+        return Full(self, mode) if mode == "a+b" else real(self, mode, *arguments, **more)
+
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "open", _full_after(at, Path.open))
+        patch.setattr(Path, "open", opened)
         with pytest.raises(CacheError, match="is full"):
             Watched().fetch(file)
 
     assert cache.partial_path(file).stat().st_size == at
     assert Watched().fetch(file).read_bytes() == CONTENT
-
-
-def _full_after(limit: int, real: Any) -> Any:
-    class Full:
-        """A file on a disk with room for this number of bytes."""
-
-        def __init__(self, file: Any) -> None:
-            self._file = file
-            self._left = limit
-
-        def write(self, data: bytes) -> int:
-            n: int = self._file.write(data[: self._left])
-            self._left -= n
-            if n < len(data):
-                self._file.flush()
-                raise OSError(errno.ENOSPC, "No space left on device")
-            return n
-
-        def __enter__(self) -> Full:
-            return self
-
-        def __exit__(self, *_: object) -> None:
-            self._file.close()
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(self._file, name)
-
-    def opened(self: Path, mode: str = "r", *arguments: Any, **more: Any) -> Any:
-        file = real(self, mode, *arguments, **more)
-        return Full(file) if mode == "a+b" else file
-
-    return opened
 
 
 def test_a_cache_that_may_not_be_written_is_reported(hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
