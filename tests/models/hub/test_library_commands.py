@@ -270,35 +270,33 @@ def test_titles_cannot_control_the_terminal(home: Path, tandem: Tandem) -> None:
     assert "\x1b" not in said
 
 
-@pytest.mark.parametrize("command", [["run", "--pair", "bad", "hi"], ["pairs", "check", "bad"]])
-def test_an_invalid_entry_is_reported_by_its_name(
-    home: Path, hub: LoopbackHub, tandem: Tandem, command: list[str]
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        ("target = x", "models.toml cannot be read: Invalid value (at line 2, column "),
+        ('traget = "x"', 'pairs.mine has the unknown key "traget". Did you mean "target"?'),
+    ],
+)
+def test_an_invalid_user_catalog_is_reported_by_every_command(
+    home: Path, hub: LoopbackHub, tandem: Tandem, entry: str, problem: str
 ) -> None:
-    write_catalog(home, '[pairs.bad]\ntraget = "x"\n')
+    good, other = (str(home / "mine" / name) for name in ("t.gguf", "u.gguf"))
+    for path in (good, other):
+        tiny(home / "mine", Path(path).name)
+    tandem("pairs", "add", "good", good)
+    write_catalog(home, f"[pairs.mine]\n{entry}\n")
 
-    said = tandem("pairs", "list")
-    assert "qwen3.8-27b" in said.out
-    assert 'pairs.bad has the unknown key "traget". Did you mean "target"?' in said.err
-    assert "pairs.bad has the unknown key" in tandem(*command, code=1).err
-
-
-def test_an_invalid_user_catalog_is_reported_by_every_command(home: Path, hub: LoopbackHub, tandem: Tandem) -> None:
-    tiny(home / "mine", "t.gguf")
-    tandem("pairs", "add", "good", str(home / "mine" / "t.gguf"))
-    write_catalog(home, "[pairs.mine]\ntarget = x\n")
-
-    for command in (
-        ["run", "--pair", "good", "--max-tokens", "2", "hi"],
-        ["pairs", "list"],
-        ["pairs", "show", "qwen3.8-27b"],
-        ["setup", "good", "--no-trial"],
+    for words, code in (
+        (["run", "--pair", "good", "--max-tokens", "2", "hi"], 0),
+        (["pairs", "list"], 0),
+        (["pairs", "show", "qwen3.8-27b"], 0),
+        (["setup", "good", "--no-trial"], 0),
+        (["run", "--pair", "mine", "hi"], 1),
+        (["pairs", "check", "mine"], 1),
     ):
-        said = tandem(*command).sentences
-        assert said.count("models.toml cannot be read: ") == 1
-        assert "(at line 2, column " in said
-    tiny(home / "mine", "u.gguf")
-    assert "models.toml" not in tandem("run", "--target", str(home / "mine" / "u.gguf"), "--max-tokens", "2", "hi").err
-    assert tandem("run", "--pair", "mine", "hi", code=1).err.count("models.toml cannot be read: ") == 1
+        assert tandem(*words, code=code).sentences.count(problem) == 1
+    assert "qwen3.8-27b" in tandem("pairs", "list").out
+    assert "models.toml" not in tandem("run", "--target", other, "--max-tokens", "2", "hi").err
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])

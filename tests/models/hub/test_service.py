@@ -275,14 +275,21 @@ def test_the_machine_is_inspected_only_after_a_load_in_progress(setting: Setting
     assert setting.settled().machine == "An abacus"
 
 
-def test_a_machine_that_cannot_be_read_stops_nothing(setting: Setting) -> None:
-    def broken() -> Capacity:
-        raise OSError
+@pytest.mark.parametrize("unreadable", ["machine", "cache"])
+def test_a_machine_or_a_cache_that_cannot_be_read_hides_nothing(
+    setting: Setting, monkeypatch: pytest.MonkeyPatch, unreadable: str
+) -> None:
+    def broken(*_: object, **__: object) -> Capacity:
+        raise PermissionError
 
-    setting.machine(broken)
+    if unreadable == "machine":
+        setting.machine(broken)
+    else:
+        monkeypatch.setattr("app.models.hub.cache.cached_file", broken)
+        setting.again()
     state = setting.refreshed()
-    assert "could not be inspected" in (state.machine or "")
-    assert len(state.cards) == 3
+    assert state.machine == ("could not be inspected" if unreadable == "machine" else "An abacus")
+    assert (len(state.cards), state.problems) == (3, ())
 
 
 def test_a_file_that_was_replaced_shows_its_size_itself(setting: Setting, tmp_path: Path) -> None:
@@ -330,13 +337,3 @@ def test_models_that_another_program_downloaded_are_found(setting: Setting, monk
         assert (card.here, card.set_up) == (on_disk, False)
         found += [HubModel(TARGET, quant="Q4_K_M", size=TARGET_SIZE), HubModel(DRAFT)]
     assert card.download_bytes == 0
-
-
-def test_a_cache_that_cannot_be_read_hides_nothing(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(source: HubModel, draft: bool) -> Path:
-        raise PermissionError
-
-    monkeypatch.setattr("app.models.hub.cache.cached_file", refuse)
-    setting.again()
-    state = setting.refreshed()
-    assert (state.machine, state.problems) == ("An abacus", ())
