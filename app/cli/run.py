@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from app.cli.command import STDIN
 from app.cli.options import read_pair
@@ -89,13 +89,13 @@ def run(
         worker = make_engine(loader.process, events.put)
         listener = Listener(loader.settings, prefill, as_json=as_json)
         if uses_tools:
-            limit = cast("int", loader.settings["answer.tool_rounds"])
+            limit = loader.settings["answer.tool_rounds"]
             listener.tools = RunTools(request, worker.answer, events.put, allow, limit, listener.note)
         try:
             with cancel_on_interrupt(worker.cancel):
                 worker.load(loader)
                 if listener.tools is not None:
-                    listener.tools.start(loader.settings.names_or_all("answer.tools"))
+                    listener.tools.start(loader.settings["answer.tools"])
                 else:
                     worker.answer(request)
                 return listener.listen(events)

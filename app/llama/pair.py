@@ -83,7 +83,7 @@ class NativePair:
     def __init__(self, params: PairParams, cancel: CancelFlag, on_progress: Progress) -> None:
         self.notices: list[str] = list(params.notices)
         self.ngrams = NgramIndex()
-        minutes = params.settings.number("model.unload_after")
+        minutes = params.settings["model.unload_after"]
         self.idle_s = None if minutes is None else minutes * 60.0
         self.save_error: OSError | None = None
         self._measurement: Measurement | None = None

@@ -67,7 +67,7 @@ class PairParams:
         params = cls(
             target,
             draft,
-            n_threads=settings.number("model.threads") or default_threads(),
+            n_threads=settings["model.threads"] or default_threads(),
             settings=settings,
             model=ModelParams.of(settings, "model"),
             draft_model=ModelParams.of(settings, "draft"),
@@ -88,7 +88,8 @@ class PairParams:
     @property
     def n_ctx(self) -> int | None:
         """Return the context in tokens for both models, if the settings have it."""
-        return self.settings.number("model.ctx")
+        n_ctx: int | None = self.settings["model.ctx"]
+        return n_ctx
 
     @property
     def kv_type(self) -> str:

@@ -44,13 +44,13 @@ log.addHandler(logging.NullHandler())
 
 def cache_bytes(params: PairParams) -> int:
     """Return the RAM limit for the saved states of a pair."""
-    mib = params.settings.number("model.cache_ram")
+    mib = params.settings["model.cache_ram"]
     return mib << 20 if mib is not None else min(_RAM_BYTES, int(_RAM_SHARE * psutil.virtual_memory().available))
 
 
 def state_store(params: PairParams) -> StateFiles | None:
     """Return the stored states of a pair; None if they are turned off, or a model file is unreadable."""
-    mib = params.settings.number("model.cache_disk")
+    mib = params.settings["model.cache_disk"]
     if params.memory_dir is None or mib == 0:
         return None
     try:

@@ -136,7 +136,7 @@ class ChatEvents(ChatFacts):
         self.phase, self.is_behind = Phase.ANSWERING, False
         self._what |= Change.ASKED if conversation is self.conversation else Change.NOTHING
         try:
-            names = self._settings_of(conversation).names_or_all("answer.tools")
+            names = self._settings_of(conversation)["answer.tools"]
             waits = self.tools.connect(names)
         except AppError as error:
             self.library.say(f"{error.sentences} This answer has no tools.")

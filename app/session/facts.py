@@ -176,7 +176,7 @@ class ChatFacts:
     @property
     def tool_offer(self) -> str:
         """Return how many tools the last prompt offered the model, except tools of servers that are now off."""
-        return self.tools.offer(self.settings.names_or_all("answer.tools"))
+        return self.tools.offer(self.settings["answer.tools"])
 
     @property
     def tool_activity(self) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, cast
+from typing import Any
 
 from app.core.errors import UsageError
 from app.core.pictures import PictureLimits
@@ -68,7 +68,8 @@ class Resolved:
     def __init__(self, layers: Mapping[Origin, Layer]) -> None:
         self._layers = {**layers, Origin.DEFAULT: _DEFAULT_VALUES}
 
-    def __getitem__(self, name: str) -> Value:
+    def __getitem__(self, name: str) -> Any:
+        """Return the value of a setting, of the type that its kind reads."""
         return self._layers[self.origin(name)][name]
 
     def __eq__(self, other: object) -> bool:
@@ -80,22 +81,6 @@ class Resolved:
     @property
     def _values(self) -> tuple[Value, ...]:
         return tuple(self[name] for name in BY_NAME)
-
-    def number(self, name: str) -> int | None:
-        """Return the value of a setting that is a whole number, if it is set."""
-        return cast("int | None", self[name])
-
-    def text(self, name: str) -> str | None:
-        """Return the value of a setting that is a text, if it is set."""
-        return cast("str | None", self[name])
-
-    def names(self, name: str) -> tuple[str, ...]:
-        """Return the value of a setting that is a list of names, if it is set, or ()."""
-        return self.names_or_all(name) or ()
-
-    def names_or_all(self, name: str) -> tuple[str, ...] | None:
-        """Return the value of a setting that is a list of names; None stands for all."""
-        return cast("tuple[str, ...] | None", self[name])
 
     def over(self, layer: Layer) -> Resolved:
         """Return these settings with other values on top, as if they had been typed."""
@@ -172,7 +157,6 @@ def drafting(settings: Resolved) -> Drafting:
 def automatic(settings: Resolved) -> AutoDraft:
     """Return the parameters of automatic drafting in any mode."""
     source, match = settings["draft.source"], settings["draft.ngram_min_match"]
-    assert isinstance(match, int)
     is_ngram = settings["draft.type"] == Source.NGRAM
     return AutoDraft(source != "ngram" and not is_ngram, source != "model" or is_ngram, match)
 
@@ -180,13 +164,12 @@ def automatic(settings: Resolved) -> AutoDraft:
 def thinking(settings: Resolved) -> Thinking:
     """Return whether to think, and how much; None leaves it to the model."""
     mode, effort = settings["answer.thinking"], settings["answer.reasoning_effort"]
-    return Thinking(None if mode == "auto" else mode == "on", None if effort == "auto" else str(effort))
+    return Thinking(None if mode == "auto" else mode == "on", None if effort == "auto" else effort)
 
 
 def picture_limits(settings: Resolved) -> PictureLimits:
     """Return the limits of pictures."""
-    size, pixels, ratio = (cast("float", settings[f"answer.picture_{name}"]) for name in ("size", "pixels", "ratio"))
-    return PictureLimits(size, pixels, ratio)
+    return PictureLimits(*(settings[f"answer.picture_{name}"] for name in ("size", "pixels", "ratio")))
 
 
 def pair_layer(chain: Mapping[str, float], fixed: DraftParams | None) -> Layer:

@@ -108,7 +108,7 @@ def pairs_here(live: LiveSettings | None = None) -> Mapping[str, Pair]:
     on_hub = (pair.target for pair in known_pairs() if isinstance(pair.target, HubModel))
     known.update(resolved(path) for path in map(cached_file, on_hub) if path is not None)
     live = live or LiveSettings(SettingsFile(settings_file()))
-    return pairs_of(find_models(model_folders(live.resolved().names("model.folders"))), known)
+    return pairs_of(find_models(model_folders(live.resolved()["model.folders"])), known)
 
 
 def file_here(source: ModelSource) -> Path:
@@ -191,7 +191,7 @@ def settings_of(pair: Pair, files: SetUp | None, flags: Layer | None = None) -> 
 def context_of(live: LiveSettings | None = None) -> int:
     """Return the context size in tokens from settings, by default from the settings of every pair."""
     live = live or LiveSettings(SettingsFile(settings_file()))
-    return live.resolved().number("model.ctx") or DEFAULT_CONTEXT
+    return live.resolved()["model.ctx"] or DEFAULT_CONTEXT
 
 
 def of_entry(pair: Pair) -> Layer:

@@ -86,7 +86,7 @@ def _placed(asked: PairParams, servers: tuple[RpcServer, ...]) -> PairParams:
     # This import loads llama.cpp.
     from app.llama.library import use_offload
 
-    requested, notices = asked.settings.number("model.offload_min_batch"), asked.notices
+    requested, notices = asked.settings["model.offload_min_batch"], asked.notices
     used = use_offload(requested)
     if requested is not None and used != requested:
         notices += (f"The op offload threshold stays at {used or DEFAULT_OFFLOAD}; restart Tandem to use {requested}.",)

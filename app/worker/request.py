@@ -82,15 +82,15 @@ class AnswerRequest:
     def of(cls, settings: Resolved, messages: Iterable[Message] = ()) -> AnswerRequest:
         """Return what the settings ask for; their system prompt comes first, unless the messages have their own."""
         given = tuple(messages)
-        system = settings.text("answer.system")
+        system = settings["answer.system"]
         if system and not any(message.role is Role.SYSTEM for message in given):
             given = (as_message(Role.SYSTEM, system), *given)
         return cls(
             given,
             sampling(settings),
             drafting(settings),
-            max_tokens=settings.number("answer.max_tokens"),
-            stops=settings.names("answer.stop"),
+            max_tokens=settings["answer.max_tokens"],
+            stops=settings["answer.stop"],
             thinking=thinking(settings),
             stop_on_repeat=settings["answer.stop_on_repeat"] is True,
         )

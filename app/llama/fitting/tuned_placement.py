@@ -83,7 +83,7 @@ def measure(params: PairParams, budget_ns: int, passes: int) -> tuple[CostProfil
     from app.llama.library import use_offload
     from app.llama.pair import NativePair
 
-    use_offload(params.settings.number("model.offload_min_batch"))
+    use_offload(params.settings["model.offload_min_batch"])
     pair = NativePair(params, CancelFlag(), lambda what, share: True)
     for _ in pair.remeasure_costs(lambda: False, budget_ns=budget_ns, passes=passes):
         pass

@@ -243,7 +243,7 @@ class ConversationCommands:
             self._session.set_setting("answer.system", text)
             self._view.hint.say("The system prompt applies from the next prompt on.")
         else:
-            now = self._session.settings.text("answer.system")
+            now = self._session.settings["answer.system"]
             is_own = "system" in dict(self._session.conversation.settings.get("answer") or {})
             removes = f"; /system {NONE} removes it" if is_own else ""
             whose = f", from the settings ({key('chat.settings')})" if now and not is_own else ""

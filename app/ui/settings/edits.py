@@ -191,8 +191,8 @@ def next_value(view: SettingView, by: int) -> str | None:
 
 def _is_idle(setting: Setting, now: Resolved) -> bool:
     if setting.name == "answer.reasoning_effort":
-        return now["answer.thinking"] == "off"
-    mode = now["draft.mode"]
+        return bool(now["answer.thinking"] == "off")
+    mode: str = now["draft.mode"]
     if setting.mode is not None:
         return mode != setting.mode
     return mode == "off" and setting.table == "draft" and setting.key != "mode"
