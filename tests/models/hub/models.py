@@ -28,17 +28,6 @@ CONTENT = bytes(range(256)) * 9000
 """2.3 MB: several chunks."""
 
 
-class Patient(Watcher):
-    """Records the pauses without waiting."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.pauses: list[float] = []
-
-    def pause(self, seconds: float) -> None:
-        self.pauses.append(seconds)
-
-
 def no_demo(part: str) -> Path:
     """Fail if the demo's files are requested."""
     raise AssertionError(part)
@@ -57,11 +46,12 @@ def publish(hub: LoopbackHub, content: bytes = CONTENT, name: str = "big-Q4_K_M.
     return next(file for file in listed.files if file.path == name)
 
 
-class Watched(Patient):
-    """A download that records all its progress and does not wait."""
+class Watched(Watcher):
+    """Records the progress of a request or a download, and does not wait; canceled after some bytes if given."""
 
     def __init__(self, stop_after: int | None = None) -> None:
         super().__init__()
+        self.pauses: list[float] = []
         self.came = 0
         self.here = 0
         self.waits: list[tuple[str, float]] = []
@@ -79,7 +69,7 @@ class Watched(Patient):
             self.waits.append((reason, seconds))
 
     def pause(self, seconds: float) -> None:
-        super().pause(seconds)
+        self.pauses.append(seconds)
         self.on_pause()
 
     def check_cancelled(self) -> None:

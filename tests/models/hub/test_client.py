@@ -18,7 +18,7 @@ from app.models.resolve import facts_of, resolve
 from app.models.source import HubModel, is_repository
 from tests.models.hub.faults import Fault, bad_json, edit_json
 from tests.models.hub.loopback import LoopbackHub
-from tests.models.hub.models import TARGET, Patient, Watched, no_demo, publish, tiny
+from tests.models.hub.models import TARGET, Watched, no_demo, publish, tiny
 
 NAME = "big-Q4_K_M.gguf"
 
@@ -54,7 +54,7 @@ def test_a_name_refused_by_the_client_is_reported(hub: LoopbackHub, name: str) -
 
     assert not is_repository(source.repo)
     with pytest.raises(HubError, match="not a valid repository name"):
-        resolve(source, no_demo, Patient())
+        resolve(source, no_demo, Watched())
     assert cached_file(source) is None
     assert not hub.requests
 
@@ -71,9 +71,9 @@ def test_a_name_accepted_by_the_client_is_valid(name: str) -> None:
 def test_a_file_without_a_checksum_is_an_error(hub: LoopbackHub, tmp_path: Path, told: dict[str, Any]) -> None:
     hub.add(TARGET, {NAME: tiny(tmp_path)})
     hub.faults.add(files_changed(**told), "/api/*", times=None)
-    found = resolve(HubModel(TARGET, file=NAME), no_demo, Patient())
+    found = resolve(HubModel(TARGET, file=NAME), no_demo, Watched())
 
-    assert facts_of(found, Patient()).architecture == "llama"
+    assert facts_of(found, Watched()).architecture == "llama"
     with pytest.raises(HubError, match="sends no checksum"):
         cache.missing_bytes(found.files[0])
     with pytest.raises(HubError, match="sends no checksum"):

@@ -20,7 +20,7 @@ from app.models.resolve import resolve
 from app.models.source import HubModel
 from tests.models.hub.faults import Cut, corrupt, ignore_range, rate_limited, status, wrong_length
 from tests.models.hub.loopback import LoopbackHub
-from tests.models.hub.models import CONTENT, TARGET, Patient, Watched, no_demo, publish
+from tests.models.hub.models import CONTENT, TARGET, Watched, no_demo, publish
 
 NAME = "big-Q4_K_M.gguf"
 
@@ -55,7 +55,7 @@ def test_a_file_that_a_power_cut_has_shortened_comes_again(
     watched = Watched()
 
     assert cache.missing_bytes(file) == len(CONTENT)
-    assert resolve(HubModel(TARGET, file=NAME), no_demo, Patient()).path is None
+    assert resolve(HubModel(TARGET, file=NAME), no_demo, Watched()).path is None
     assert watched.fetch(file).read_bytes() == CONTENT
     assert (watched.here, watched.came) == (0, len(CONTENT))
 

@@ -39,7 +39,7 @@ from tests.models.hub.faults import (
     status,
 )
 from tests.models.hub.loopback import LoopbackHub
-from tests.models.hub.models import BOTH, CONTENT, DRAFT, TARGET, Patient, Watched, looked_at, no_demo, publish
+from tests.models.hub.models import BOTH, CONTENT, DRAFT, TARGET, Watched, looked_at, no_demo, publish
 from tests.models.hub.pairs_setting import WAIT_S, Setting
 
 
@@ -205,7 +205,7 @@ def stall(hub: LoopbackHub, path: str = "*", after: int | None = None) -> Stall:
 
 
 def target_facts() -> ModelFacts:
-    return facts_of(resolve(HubModel(TARGET), no_demo, Patient()), Patient())
+    return facts_of(resolve(HubModel(TARGET), no_demo, Watched()), Watched())
 
 
 @pytest.mark.timeout(60)
@@ -244,7 +244,7 @@ def test_a_search_for_drafts_ends_with_the_first_deadline(pair: LoopbackHub, mon
     stall(pair, "/api/models/*")
 
     with pytest.raises(HubTimeoutError):
-        list(find_drafts(target, known, Patient()))
+        list(find_drafts(target, known, Watched()))
     assert len(pair.asked("/api/models/owner/draft-*")) == 1
 
 

@@ -20,7 +20,7 @@ from app.models.source import HubModel, LocalModel, parse_source
 from tests.llama.tiny_heads import write_gemma4, write_gemma4_mtp
 from tests.models.hub.faults import Cut, Stall, ignore_range, rate_limited, status
 from tests.models.hub.loopback import LoopbackHub
-from tests.models.hub.models import DRAFT, TARGET, Patient, Watched, looked_at, no_demo, tiny
+from tests.models.hub.models import DRAFT, TARGET, Watched, looked_at, no_demo, tiny
 
 
 class Impatient(Watcher):
@@ -40,22 +40,22 @@ def test_a_search_gives_names_sizes_and_architectures(hub: LoopbackHub) -> None:
 def test_drafts_of_the_catalog_stay_where_the_search_fails(hub: LoopbackHub, tmp_path: Path) -> None:
     hub.add(TARGET, {"big-1b-Q8_0.gguf": tiny(tmp_path) + bytes(1 << 20)})
     hub.add(DRAFT, {"tiny-Q8_0.gguf": tiny(tmp_path)})
-    target = facts_of(resolve(HubModel(TARGET), no_demo, Patient()), Patient())
+    target = facts_of(resolve(HubModel(TARGET), no_demo, Watched()), Watched())
     pair = Pair("known", "Known", HubModel(f"owner/{target.name}"), HubModel(DRAFT))
     hub.faults.add(status(503), "/api/models", times=None)
 
-    assert [one["model"] for one in find_drafts(target, (pair,), Patient())] == [DRAFT]
+    assert [one["model"] for one in find_drafts(target, (pair,), Watched())] == [DRAFT]
     with pytest.raises(HubError):
-        list(find_drafts(target, (), Patient()))
+        list(find_drafts(target, (), Watched()))
 
 
 def test_an_mtp_layer_beside_the_target_is_found(hub: LoopbackHub, tmp_path: Path) -> None:
     target, layer = write_gemma4(tmp_path / "target.gguf"), write_gemma4_mtp(tmp_path / "layer.gguf")
     hub.add(TARGET, {"big-Q8_0.gguf": target.read_bytes(), "mtp-big-Q8_0.gguf": layer.read_bytes()})
-    model = resolve(HubModel(TARGET), no_demo, Patient())
+    model = resolve(HubModel(TARGET), no_demo, Watched())
 
-    facts = replace(facts_of(model, Patient()), weight_bytes=1 << 30)
-    [found] = find_drafts(facts, (), Patient(), model.beside)
+    facts = replace(facts_of(model, Watched()), weight_bytes=1 << 30)
+    [found] = find_drafts(facts, (), Watched(), model.beside)
 
     assert (found["model"], found["kind"]) == (f"{TARGET}:mtp-big-Q8_0.gguf", "mtp")
     assert parse_source(found["model"]) == HubModel(TARGET, file="mtp-big-Q8_0.gguf")
@@ -66,9 +66,9 @@ def test_drafts_of_another_architecture_come_last_and_hybrids_never(hub: Loopbac
     for name, architecture, downloads in (("dense", "qwen3", 9), ("hybrid", "qwen35", 8), ("same", "llama", 1)):
         told = {"architecture": architecture, "total": 1}
         hub.add(f"owner/tiny-{name}-GGUF", {"m.gguf": tiny(tmp_path)}, downloads=downloads, gguf=told)
-    target = facts_of(resolve(HubModel(TARGET), no_demo, Patient()), Patient())
+    target = facts_of(resolve(HubModel(TARGET), no_demo, Watched()), Watched())
 
-    offered = [one["model"] for one in find_drafts(target, (), Patient())]
+    offered = [one["model"] for one in find_drafts(target, (), Watched())]
     assert offered == ["owner/tiny-same-GGUF", "owner/tiny-dense-GGUF"]
 
 
@@ -76,7 +76,7 @@ def test_drafts_of_another_architecture_come_last_and_hybrids_never(hub: Loopbac
 def test_searches_and_listings_are_retried(hub: LoopbackHub, tmp_path: Path, path: str) -> None:
     hub.add(TARGET, {"tiny-8b-Q8_0.gguf": tiny(tmp_path) + bytes(1 << 20)}, gguf={"architecture": "x", "total": 9})
     hub.add(DRAFT.replace("small", "tiny"), {"m.gguf": tiny(tmp_path)}, gguf={"architecture": "llama", "total": 1})
-    target = facts_of(resolve(HubModel(TARGET), no_demo, Patient()), Patient())
+    target = facts_of(resolve(HubModel(TARGET), no_demo, Watched()), Watched())
     told: list[str] = []
     for fault in (status(503), Cut()):
         hub.faults.add(fault, path)
@@ -89,11 +89,11 @@ def test_a_downloaded_file_is_used_while_the_hub_fails(
     hub: LoopbackHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hub.add(TARGET, {"m.gguf": tiny(tmp_path)})
-    here = resolve(HubModel(TARGET), no_demo, Patient())
+    here = resolve(HubModel(TARGET), no_demo, Watched())
     path = Download(here.files[0], Watcher()).run()
     save_revision(TARGET, "main", here.files[0].commit)
     hub.faults.add(status(503), "/api/*", times=None)
-    patient = Patient()
+    patient = Watched()
 
     found = resolve(HubModel(TARGET, file="m.gguf"), no_demo, patient)
     assert found.path == path
@@ -107,7 +107,7 @@ def test_a_downloaded_file_is_used_while_the_hub_fails(
 
 def test_a_wait_longer_than_the_deadline_is_an_error(hub: LoopbackHub, tmp_path: Path) -> None:
     hub.add(TARGET, {"m.gguf": tiny(tmp_path)})
-    here = resolve(HubModel(TARGET), no_demo, Patient())
+    here = resolve(HubModel(TARGET), no_demo, Watched())
     hub.faults.add(rate_limited(600), "/api/*", times=None)
     with pytest.raises(HubError, match="Rate limit reached") as failed:
         resolve(HubModel(TARGET), no_demo, Impatient())
@@ -124,11 +124,11 @@ def test_a_wait_longer_than_the_deadline_is_an_error(hub: LoopbackHub, tmp_path:
 
 def test_a_local_model_that_is_missing_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ModelFileError, match="There is no file"):
-        resolve(LocalModel(tmp_path / "none.gguf"), no_demo, Patient())
+        resolve(LocalModel(tmp_path / "none.gguf"), no_demo, Watched())
     with pytest.raises(ModelFileError, match="is a folder"):
-        resolve(LocalModel(tmp_path), no_demo, Patient())
+        resolve(LocalModel(tmp_path), no_demo, Watched())
     with pytest.raises(ModelFileError, match="is not a regular file"):
-        resolve(LocalModel(Path(os.devnull)), no_demo, Patient())
+        resolve(LocalModel(Path(os.devnull)), no_demo, Watched())
 
 
 NAME = "big-Q4_K_M.gguf"
@@ -139,7 +139,7 @@ LONG = "a" * 3_000_000
 def header_of(name: str = NAME, watcher: Watcher | None = None) -> Any:
     listed = repository(TARGET, "main")
     file = next(file for file in listed.files if file.path == name)
-    return read_remote_header(file, watcher or Patient())
+    return read_remote_header(file, watcher or Watched())
 
 
 def test_a_header_costs_a_few_megabytes_of_a_large_file(hub: LoopbackHub, tmp_path: Path) -> None:
@@ -207,11 +207,11 @@ def test_files_that_are_not_gguf_are_reported_before_the_download(hub: LoopbackH
 def test_facts_are_the_same_from_the_hub_and_from_the_disk(hub: LoopbackHub, tmp_path: Path) -> None:
     hub.add(TARGET, {"tiny.gguf": tiny(tmp_path)}, license="mit")
 
-    remote = resolve(HubModel(TARGET), no_demo, Patient())
-    local = resolve(LocalModel(tmp_path / "tiny.gguf"), no_demo, Patient())
+    remote = resolve(HubModel(TARGET), no_demo, Watched())
+    local = resolve(LocalModel(tmp_path / "tiny.gguf"), no_demo, Watched())
 
     assert (remote.license, remote.path) == ("mit", None)
-    assert facts_of(remote, Patient()) == facts_of(local, Patient())
+    assert facts_of(remote, Watched()) == facts_of(local, Watched())
 
 
 def test_progress_is_reported_in_lines(hub: LoopbackHub, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from tests.llama.tiny_heads import write_eagle3, write_mtp, write_target
 from tests.llama.tiny_model import Size
 from tests.models.hub.faults import status
 from tests.models.hub.loopback import LoopbackHub
-from tests.models.hub.models import BOTH, DRAFT, SETUP, TARGET, Patient, brought, install_in, looked_at, no_demo, tiny
+from tests.models.hub.models import BOTH, DRAFT, SETUP, TARGET, Watched, brought, install_in, looked_at, no_demo, tiny
 from tests.tandem import Tandem
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -65,7 +65,7 @@ def test_downloaded_files_are_found_offline_by_their_branch(pair: LoopbackHub, h
     path = brought(home / "data" / "pairs.toml", source).target.path
     pair.close()
 
-    assert cached_file(source) == resolve(source, no_demo, Patient()).path == path
+    assert cached_file(source) == resolve(source, no_demo, Watched()).path == path
     # Other programs find it in the same way.
     assert Path(hf_hub_download(TARGET, FILE, local_files_only=True)) == path
 
