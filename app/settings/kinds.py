@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from app.core.printable import escape_unprintable, printable
 from app.core.regular_file import with_line_feeds
@@ -57,11 +58,11 @@ class Kind:
         """Parse a value that a user typed, in a field or after a flag."""
         raise NotImplementedError
 
-    def show(self, value: Value) -> str:
-        """Format a value for `parse`."""
+    def show(self, value: Any) -> str:
+        """Format a value that `read` returns, for `parse`."""
         return self.word if value is None else str(value)
 
-    def write(self, value: Value) -> object:
+    def write(self, value: Any) -> object:
         """Convert a value to TOML for `read`."""
         return self.show(value) if value is None or isinstance(value, tuple) else value
 
@@ -106,7 +107,7 @@ class Number(Kind):
             raise ValueError(text)
         return self.read(int(text) if self.whole else float(text))
 
-    def show(self, value: Value) -> str:
+    def show(self, value: Any) -> str:
         return f"{value:.10g}" if isinstance(value, float) else Kind.show(self, value)
 
     def _is_word(self, text: str) -> bool:
@@ -157,7 +158,7 @@ class Switch(Kind):
             raise ValueError(text)
         return _SWITCH_WORDS[word]
 
-    def show(self, value: Value) -> str:
+    def show(self, value: Any) -> str:
         return "on" if value else "off"
 
 
@@ -216,14 +217,12 @@ class Texts(Kind):
                 items = json.loads(text)
         return self.read(items)
 
-    def show(self, value: Value) -> str:
-        assert isinstance(value, tuple)
+    def show(self, value: Any) -> str:
         alone = "".join(map(str, value))
         is_plain = len(value) < 2 and alone.isprintable() and printable(alone) == alone and "[" not in alone[:1]
         return alone if is_plain else escape_unprintable(json.dumps(value, ensure_ascii=False))
 
-    def write(self, value: Value) -> object:
-        assert isinstance(value, tuple)
+    def write(self, value: Any) -> object:
         return list(value)
 
 
@@ -242,8 +241,7 @@ class Overrides(Texts):
     def parse(self, text: str) -> tuple[str, ...]:
         return self.read(text)
 
-    def show(self, value: Value) -> str:
-        assert isinstance(value, tuple)
+    def show(self, value: Any) -> str:
         return ",".join(map(str, value))
 
 
@@ -282,10 +280,9 @@ class Several(Kind):
             raise ValueError(text)
         return items  # type: ignore[return-value] # one function makes either names or numbers
 
-    def show(self, value: Value) -> str:
+    def show(self, value: Any) -> str:
         if value is None:
             return self.word
-        assert isinstance(value, tuple)
         return ",".join(item if isinstance(item, str) else f"{item:.10g}" for item in value) or self.empty or ""
 
 
