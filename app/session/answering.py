@@ -206,8 +206,7 @@ class Answering:
         Returns whether the answer continues, so that it has not failed.
         """
         prompt = self._active.answered.turn.prompt
-        # If the summary does not fit either, it is left out.
-        if prompt is None or self.n_kept is not None or not self.can_compact:
+        if prompt is None or not self.can_compact:
             return False
         summary, before = self._active.answered.read_before(prompt)
         begun = self._active.answered.prefill

@@ -59,38 +59,38 @@ def test_the_oldest_messages_are_summarized_and_the_prompt_is_asked_again(chat: 
     assert chat.texts() == [text for turn in TURNS for text in turn] + ["more", "fine"]
 
 
-def test_messages_are_left_out_without_a_summary(chat: ScriptedSession) -> None:
-    chat.live.set("answer.context_full", "drop")
+@pytest.mark.parametrize(
+    ("mode", "error"),
+    [("drop", None), ("compact", full()), ("compact", AppError("It broke."))],
+    ids=["as the setting says", "the summary does not fit", "the summary fails"],
+)
+def test_messages_are_left_out_without_a_summary(chat: ScriptedSession, mode: str, error: AppError | None) -> None:
+    chat.live.set("answer.context_full", mode)
     overflowing(chat)
+    assert error is None or makes_room(chat, error)
     assert chat.read == ["question 3", "answer 3", "more"]
     assert chat.session.conversation.summary is None
 
 
-def test_stop_keeps_the_error(chat: ScriptedSession) -> None:
-    chat.live.set("answer.context_full", "stop")
-    chat.exchange("a", "b")
+@pytest.mark.parametrize(
+    ("mode", "turns", "error", "has_room"),
+    [
+        pytest.param("stop", TURNS[:1], full(), False, id="the setting"),
+        pytest.param("compact", [], full(), False, id="a first prompt"),
+        pytest.param("compact", TURNS[:1], AppError("It broke."), True, id="another error"),
+        pytest.param("compact", TURNS[:1], full(whose="prompt"), True, id="a long prompt"),
+        pytest.param("compact", TURNS[:1], full(whose="system"), True, id="a long system prompt"),
+    ],
+)
+def test_what_leaving_out_messages_does_not_solve_stays_an_error(
+    chat: ScriptedSession, mode: str, turns: list[tuple[str, str]], error: AppError, has_room: bool
+) -> None:
+    chat.live.set("answer.context_full", mode)
+    for question, answer in turns:
+        chat.exchange(question, answer)
     chat.session.send("c")
-    assert chat.engine.requests[-1].n_room == 0
-    assert not makes_room(chat, full())
-
-
-def test_a_summary_that_does_not_fit_leaves_the_messages_out(chat: ScriptedSession) -> None:
-    overflowing(chat)
-    assert makes_room(chat, full())
-    assert chat.read == ["question 3", "answer 3", "more"]
-
-
-@pytest.mark.parametrize("error", [AppError("It broke."), full(whose="prompt"), full(whose="system")])
-def test_other_errors_are_not_about_earlier_messages(chat: ScriptedSession, error: AppError) -> None:
-    chat.exchange("a", "b")
-    chat.session.send("c")
+    assert bool(chat.engine.requests[-1].n_room) is has_room
     assert not makes_room(chat, error)
-
-
-def test_a_first_prompt_has_nothing_to_leave_out(chat: ScriptedSession) -> None:
-    chat.session.send("a")
-    assert chat.engine.requests[-1].n_room == 0
-    assert not makes_room(chat, full())
 
 
 def test_the_next_prompts_keep_the_summary_until_the_context_is_full_again(chat: ScriptedSession) -> None:
@@ -125,12 +125,6 @@ def test_stopping_the_summary_stops_the_answer(chat: ScriptedSession) -> None:
     assert ended(chat, "They", FinishReason.CANCELLED) is not None
     assert chat.session.phase is Phase.READY
     assert chat.session.conversation.summary is None
-
-
-def test_a_summary_that_fails_leaves_the_messages_out(chat: ScriptedSession) -> None:
-    overflowing(chat)
-    assert makes_room(chat, AppError("It broke."))
-    assert chat.read == ["question 3", "answer 3", "more"]
 
 
 def test_the_summary_can_be_changed_and_outlives_the_process(chat: ScriptedSession) -> None:

@@ -22,29 +22,19 @@ from tests.pairs import FakePair
 from tests.worker.harness import answered, question
 
 
-@pytest.mark.parametrize(("cancelled", "title"), [(False, "cab"), (True, "")])
-def test_the_result_is_the_title_unless_it_was_stopped(cancelled: bool, title: str) -> None:
-    pair = FakePair(FakeModel(script([3, 1, 2], start=4)))
-    job = TitleJob(AnswerRequest((Message(Role.USER, "abcd"),)))
-    assert list(job.run(pair, 9, Controls(lambda: cancelled))) == [JobEnded(9, title)]
-
-
-def test_the_title_is_what_follows_the_beginning_of_the_answer() -> None:
-    pair = FakePair(FakeModel(script([3, 1, 2], start=6)))
-    job = TitleJob(AnswerRequest((Message(Role.USER, "abcd"),), prefill=Prefill("ab")))
-    assert list(job.run(pair, 9, Controls())) == [JobEnded(9, "cab")]
-
-
-def test_a_title_that_does_not_end_is_left_out() -> None:
-    pair = FakePair(FakeModel(script([3, 1, 2], start=4)))
-    job = TitleJob(AnswerRequest((Message(Role.USER, "abcd"),), max_tokens=2))
-    assert list(job.run(pair, 9, Controls())) == [JobEnded(9, "")]
-
-
-def test_a_conversation_that_fills_the_context_keeps_its_title() -> None:
-    pair = FakePair(FakeModel(script([1], start=4), n_ctx=8))
-    job = TitleJob(AnswerRequest((Message(Role.USER, "a" * 9),)))
-    assert list(job.run(pair, 9, Controls())) == [JobEnded(9, "")]
+@pytest.mark.parametrize(
+    ("request_", "cancelled", "title"),
+    [
+        pytest.param(question("abcd", None), False, "cab", id="the answer"),
+        pytest.param(question("abcd", None), True, "", id="stopped"),
+        pytest.param(replace(question("ab", None), prefill=Prefill("cd")), False, "cab", id="after its beginning"),
+        pytest.param(question("abcd", 2), False, "", id="it does not end"),
+        pytest.param(question("a" * 13, None), False, "", id="the conversation fills the context"),
+    ],
+)
+def test_a_title_is_a_whole_answer(request_: AnswerRequest, cancelled: bool, title: str) -> None:
+    pair = FakePair(FakeModel(script([3, 1, 2], start=4), n_ctx=12))
+    assert list(TitleJob(request_).run(pair, 9, Controls(lambda: cancelled))) == [JobEnded(9, title)]
 
 
 CAT = read_picture(png(4, 3), "cat.png")
