@@ -101,7 +101,7 @@ class Generator:
 
     Args:
         work_clock: Leaves out the time of other programs, for learning costs; by default, `clock`.
-        drafter: What strategies may draft with, if its native time counts.
+        drafter: The drafter whose native time counts, if there is one.
     """
 
     def __init__(

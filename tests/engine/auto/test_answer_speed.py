@@ -83,7 +83,7 @@ def test_a_speedup_is_not_measured_long_after_the_last_single_token() -> None:
         pytest.param([(900, False)], 200, False, id="a stall without a draft"),
     ],
 )
-def test_a_stall_is_no_time_of_a_draft(steps: list[tuple[int, bool]], counted: int, is_stalled: bool) -> None:
+def test_stalled_time_does_not_count_for_a_draft(steps: list[tuple[int, bool]], counted: int, is_stalled: bool) -> None:
     speed = AnswerSpeed()
     for ns, is_drafted in steps:
         step = result(1, ns + 30, is_drafted=is_drafted)
@@ -101,7 +101,7 @@ def test_a_stall_is_no_time_of_a_draft(steps: list[tuple[int, bool]], counted: i
         pytest.param(12, 10, (8 + 16) / (8 + 6 + 12), id="reading"),
     ],
 )
-def test_stalls_and_reading_are_part_of_the_answer(last_ns: int, reading_ns: int, ratio: float) -> None:
+def test_stalls_and_reading_count_in_the_speedup(last_ns: int, reading_ns: int, ratio: float) -> None:
     speed = after([single()] * 8 + [drafted(4, 2.0)] * 3)
     speed.observe(result(4, last_ns * 1e6, is_drafted=True), reading_ns * 1e6, 2e6, 1e6, 1e6, drafted=True)
 
