@@ -108,6 +108,8 @@ def test_an_answer_that_fails_elsewhere_leaves_its_prompts_as_unsent_text(chat: 
     chat.session.new_conversation("typed")
     chat.fails()
     assert draft(chat, first) == "b\n\ntyped"
+    chat.session.open_conversation(first)
+    assert chat.conversation.unsent_text == "b\n\ntyped"
 
 
 def test_a_deleted_conversation_is_stopped_and_its_prompts_are_not_sent(chat: ScriptedSession) -> None:
