@@ -127,8 +127,7 @@ class PartReader:
     def __init__(self, asked: AnswerRequest) -> None:
         self._custom = {tool["function"]["name"]: tool["custom"] for tool in asked.tools if "custom" in tool}
         self._input: InputReader | None = None
-        self._calls: list[ToolCall] = []
-        self._is_cut = False
+        self._call, self._n_calls = ToolCall("", ""), 0
         self._longest_stop = max((len(stop.encode()) for stop in asked.stops), default=0)
         self._held: list[TokenProbability] = []
 
@@ -158,20 +157,18 @@ class PartReader:
             case None:
                 return Delta(segment.text, segment.reasoning)
             case CallBegin(name):
-                self._calls.append(ToolCall(name, "", new_call_id()))
+                self._call, self._n_calls = ToolCall(name, "", new_call_id()), self._n_calls + 1
                 self._input = InputReader() if name in self._custom else None
-                return CallPart(len(self._calls) - 1, self._calls[-1], begins=True)
+                return CallPart(self._n_calls - 1, self._call, begins=True)
             case CallArguments(text):
                 new = self._input.push(text) if self._input is not None else text
-                return CallPart(len(self._calls) - 1, replace(self._calls[-1], arguments=new))
+                return CallPart(self._n_calls - 1, replace(self._call, arguments=new))
             case CallEnd(is_cut):
-                self._is_cut = is_cut
-                call = self._calls[-1]
                 rest = self._input.end(is_cut=is_cut) if self._input is not None else ""
-                lark = self._custom.get(call.name, {}).get("lark")
+                lark = self._custom.get(self._call.name, {}).get("lark")
                 if lark and self._input is not None and not is_cut:
-                    self._check(call.name, lark, self._input.text)
-                return CallPart(len(self._calls) - 1, replace(call, arguments=rest), ends=not is_cut)
+                    self._check(self._call.name, lark, self._input.text)
+                return CallPart(self._n_calls - 1, replace(self._call, arguments=rest), ends=not is_cut)
 
     @staticmethod
     def _check(name: str, lark: str, text: str) -> None:
@@ -196,10 +193,10 @@ class PartReader:
             self._held.pop()
         while stop not in dropped and self._held:
             dropped = self._held.pop().piece + dropped
-        is_short = self._is_cut or event.reason in (FinishReason.LENGTH, FinishReason.CONTEXT)
+        is_call_cut = self._n_calls > len(event.calls)
+        is_short = is_call_cut or event.reason in (FinishReason.LENGTH, FinishReason.CONTEXT)
         parts: list[Part] = [Delta("", probabilities=tuple(self._held))] if self._held else []
-        reason = "length" if is_short else "tool_calls" if self._calls else "stop"
-        return [*parts, End(reason, event)]
+        return [*parts, End("length" if is_short else "tool_calls" if event.calls else "stop", event)]
 
 
 async def parts_of(ticket: Ticket, asked: AnswerRequest) -> AsyncIterator[Part | PrefillProgress | None]:

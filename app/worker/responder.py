@@ -305,8 +305,7 @@ class _Collector:
     @property
     def calls(self) -> tuple[ToolCall, ...]:
         """Return the complete calls."""
-        calls = self._calls.calls if self._calls is not None else []
-        return tuple(calls[:-1] if self._calls is not None and self._calls.is_cut else calls)
+        return tuple(self._calls.calls) if self._calls is not None else ()
 
     def take(self) -> tuple[Segment, ...]:
         """Return the segments since the last call."""

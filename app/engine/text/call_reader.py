@@ -34,8 +34,7 @@ class CallReader:
         must_call: Whether the answer consists only of calls.
 
     Attributes:
-        calls: The calls so far, without ids.
-        is_cut: Whether the last call is incomplete.
+        calls: The complete calls so far, without ids.
     """
 
     def __init__(self, tools: Sequence[Mapping[str, Any]], *, must_call: bool = False) -> None:
@@ -54,9 +53,8 @@ class CallReader:
         self._is_thinking = self._has_text = self._is_open = False
         self._is_space = True
         self._source: Source | None = None
-        self._shown_arguments = KeywordArguments()
+        self._call, self._shown_arguments = ToolCall("", ""), KeywordArguments()
         self.calls: list[ToolCall] = []
-        self.is_cut = False
         self._restart()
 
     def _restart(self) -> None:
@@ -95,15 +93,14 @@ class CallReader:
     def _as_segment(self, piece: CallPiece) -> Segment:
         match piece:
             case CallBegin(name):
-                self._shown_arguments = KeywordArguments()
+                self._call, self._shown_arguments = ToolCall(name, ""), KeywordArguments()
                 shown = f"{chr(10) * bool(self.calls)}{name}("
-                self.calls.append(ToolCall(name, ""))
             case CallArguments(text):
+                self._call = replace(self._call, arguments=self._call.arguments + text)
                 shown = self._shown_arguments.push(text)
-                self.calls[-1] = replace(self.calls[-1], arguments=self.calls[-1].arguments + text)
             case CallEnd(is_cut):
+                self.calls += [] if is_cut else [self._call]
                 shown = "" if is_cut else ")"
-                self.is_cut = is_cut
         return Segment(shown, self._source, call=piece)
 
     def _read(self) -> Iterator[Segment | None]:

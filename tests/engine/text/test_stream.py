@@ -148,12 +148,12 @@ def test_text_and_calls_of_an_answer(size: int) -> None:
     assert joined(is_call=True) == 'read(path="a")\nlist()'
     assert {segment.source for segment in shown if segment.call} == {Source.MODEL}
     assert separate.calls == [ToolCall("read", '{"path": "a"}'), ToolCall("list", "{}")]
-    assert not separate.is_cut
 
 
 def test_a_cut_call() -> None:
     separate = CallReader(TOOLS)
-    separate.push([Segment('<tool_call>\n{"name": "read", "arguments": {"path": "no')])
-    separate.end(is_cut=True)
+    shown = separate.push([Segment('<tool_call>\n{"name": "read", "arguments": {"path": "no')])
+    shown += separate.end(is_cut=True)
 
-    assert separate.is_cut
+    assert text_of(shown) == 'read(path="no'
+    assert separate.calls == []
