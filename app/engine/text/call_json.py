@@ -10,12 +10,15 @@ from enum import Enum
 from app.engine.text.call_patterns import UnreadText
 from app.engine.text.segments import held_back
 
+_TOKEN = re.compile(r"\s+|//[^\n]*|/\*.*?(?:\*/|\Z)|[\w.+-]+|.", re.DOTALL)
 _WORD = re.compile(r"[\w.+-]+")
-_PLAIN_TEXT = re.compile(r'[^"\'\\\x00-\x1f]+')
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
-_ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
-_OPEN_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)|/\Z", re.DOTALL)
+_STRING_TEXT = {
+    quote: re.compile(rf"(?:[^{quote}\\]++|\\(?!u[0-9a-fA-F]{{0,3}}\Z).)*+", re.DOTALL) for quote in ("'", '"')
+}
+"""Text of a string by its quote, without an escape that may be incomplete."""
+_ESCAPES = re.compile(r"""(\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))|\\(')|([\x00-\x1f"\\])""")
+"""Escapes of JSON, an escape of Python, and what JSON does not allow in a string."""
 _CLOSING_BRACKETS = {"{": "}", "[": "]"}
 _JSON_BY_WORD = {"true": "true", "True": "true", "false": "false", "False": "false", "null": "null", "None": "null"}
 """Values of JSON and Python as JSON."""
@@ -46,116 +49,109 @@ class JsonReader:
     """
 
     def __init__(self, ends: Sequence[str] | None = (), depth: int = 0) -> None:
-        self._is_done = False
         self._ends = ends
         self._closers = ["}"] * depth
         self._place = _Place.NEXT if depth else _Place.VALUE
-        self._quote = ""
-        self._is_key = self._is_broken = False
 
     def read(self, unread: UnreadText) -> Iterator[str | None]:
         """Yield the object as JSON text; None asks for more text."""
-        while not self._is_done:
-            yield self._decided(unread)
-            if not self._is_done:
+        while self._closers or self._place is _Place.VALUE:
+            text = unread.text
+            token = _TOKEN.match(text)
+            if token is None and unread.is_whole and self._can_close:
+                yield self._close()
+            elif token is None or (token.end() == len(text) and not unread.is_last and self._may_go_on(token[0])):
+                yield None
+            elif (copied := self._json_of(token[0])) is not None:
+                unread.text = text[token.end() :]
+                yield copied
+                if token[0] in _STRING_TEXT:
+                    yield from _string(unread, token[0])
+            elif self._ends is None:
+                return
+            elif self._can_close and text.startswith(tuple(self._ends)):
+                yield self._close()
+            elif unread.is_last or not any(end.startswith(text) for end in self._ends):
+                yield from self._invalid(unread, [end for end in self._ends if len(end) >= _SHORTEST_END])
+                return
+            else:
                 yield None
 
-    def _decided(self, unread: UnreadText) -> str:
-        text, at = unread.text, 0
-        out: list[str] = []
-        while at < len(text) and not self._is_done:
-            part = self._copied if self._is_broken else self._in_string if self._quote else self._outside
-            new, stop = part(text, at, unread.is_last)
-            if stop == at and not new:
-                break
-            out.append(new)
-            at = stop
-        if unread.is_last and unread.is_whole and not (self._is_done or self._quote):
-            if self._is_broken:
-                self._is_done = True
-            elif self._can_close:
-                out.append(self._close())
-        unread.text = text[at:]
-        return "".join(out)
+    def _may_go_on(self, token: str) -> bool:
+        return token[0] == "/" or (self._place not in (_Place.COLON, _Place.NEXT) and bool(_WORD.match(token)))
 
-    def _in_string(self, text: str, at: int, _is_last: bool) -> tuple[str, int]:
-        if (plain := _PLAIN_TEXT.match(text, at)) is not None:
-            return plain[0], plain.end()
-        letter = text[at]
-        if letter == self._quote:
-            self._quote = ""
-            self._place = _Place.COLON if self._is_key else _Place.NEXT
-            return '"', at + 1
-        if letter != "\\":
-            return json.dumps(letter)[1:-1], at + 1
-        if _OPEN_ESCAPE.match(text, at) is not None:
-            return "", at
-        if (escape := _ESCAPE.match(text, at)) is not None:
-            return escape[0], escape.end()
-        # Usually a Windows path or a regular expression
-        return ("'", at + 2) if text[at + 1] == "'" else ("\\\\", at + 1)
-
-    def _outside(self, text: str, at: int, is_last: bool) -> tuple[str, int]:
-        letter, place = text[at], self._place
+    def _json_of(self, token: str) -> str | None:
+        """Return a token as JSON, and move on to the next; None if JSON allows nothing like it here."""
+        place = self._place
         begins_value = place in (_Place.VALUE, _Place.ITEM)
-        if letter.isspace():
-            return letter, at + 1
-        if letter == "/" and (comment := _COMMENT.match(text, at)) is not None:
-            return ("", at) if comment.end() == len(text) and not is_last else ("", comment.end())
-        if letter in "\"'" and (begins_value or place is _Place.KEY):
-            self._quote, self._is_key = letter, place is _Place.KEY
-            return '"', at + 1
-        if letter in _CLOSING_BRACKETS and begins_value:
-            self._closers.append(_CLOSING_BRACKETS[letter])
-            self._place = _Place.KEY if letter == "{" else _Place.ITEM
-            return letter, at + 1
-        if letter in self._closers and place not in (_Place.VALUE, _Place.COLON):
-            return self._close(letter), at + 1
-        if letter == "," and place is _Place.NEXT:
+        if token.isspace():
+            return token
+        if token.startswith(("//", "/*")):
+            return ""
+        if token in _STRING_TEXT and (begins_value or place is _Place.KEY):
+            self._place = _Place.COLON if place is _Place.KEY else _Place.NEXT
+            return '"'
+        if token in _CLOSING_BRACKETS and begins_value:
+            self._closers.append(_CLOSING_BRACKETS[token])
+            self._place = _Place.KEY if token == "{" else _Place.ITEM
+            return token
+        if token in self._closers and place not in (_Place.VALUE, _Place.COLON):
+            return self._close(token)
+        if token == "," and place is _Place.NEXT:
             self._place = _Place.KEY if self._closers[-1] == "}" else _Place.ITEM
-            return letter, at + 1
-        if letter == ":" and place is _Place.COLON:
+            return token
+        if token == ":" and place is _Place.COLON:
             self._place = _Place.VALUE
-            return letter, at + 1
-        word = _WORD.match(text, at) if begins_value or place is _Place.KEY else None
-        if word is not None and word.end() == len(text) and not is_last:
-            return "", at
-        if word is not None and not begins_value:
+            return token
+        if place is _Place.KEY and _WORD.match(token):
             self._place = _Place.COLON
-            return json.dumps(word[0]), word.end()
-        if word is not None and (word[0] in _JSON_BY_WORD or _NUMBER.fullmatch(word[0])):
+            return json.dumps(token)
+        if begins_value and (token in _JSON_BY_WORD or _NUMBER.fullmatch(token)):
             self._place = _Place.NEXT
-            return _JSON_BY_WORD.get(word[0], word[0]), word.end()
-        return self._no_json(text, at, is_last)
-
-    def _no_json(self, text: str, at: int, is_last: bool) -> tuple[str, int]:
-        if self._ends is None:
-            self._is_done = True
-        elif self._can_close and text.startswith(tuple(self._ends), at):
-            return self._close(), at
-        elif is_last or not any(end.startswith(text[at:]) for end in self._ends):
-            self._is_broken = True
-            return self._copied(text, at, is_last)
-        return "", at
+            return _JSON_BY_WORD.get(token, token)
+        return None
 
     @property
     def _can_close(self) -> bool:
-        return bool(self._closers) and self._place is _Place.NEXT
+        return self._place is _Place.NEXT
 
-    def _close(self, letter: str = "") -> str:
+    def _close(self, bracket: str = "") -> str:
+        """Close everything, or everything up to a bracket."""
         out, self._place = "", _Place.NEXT
         while self._closers:
             out += (closed := self._closers.pop())
-            if closed == letter:
+            if closed == bracket:
                 break
-        self._is_done = not self._closers
         return out
 
-    def _copied(self, text: str, at: int, is_last: bool) -> tuple[str, int]:
-        """Return invalid JSON up to the end of the call."""
-        ends = [end for end in self._ends or () if len(end) >= _SHORTEST_END]
-        found = [stop for end in ends if (stop := text.find(end, at)) >= 0]
-        self._is_done = bool(found)
-        undecided = 0 if is_last else held_back(text[at:], ends)
-        stop = min(found, default=len(text) - undecided)
-        return text[at:stop], stop
+    @staticmethod
+    def _invalid(unread: UnreadText, ends: Sequence[str]) -> Iterator[str | None]:
+        """Yield invalid JSON up to the end of the call."""
+        while True:
+            text = unread.text
+            found = [at for end in ends if (at := text.find(end)) >= 0]
+            stop = min(found, default=len(text) - (0 if unread.is_last else held_back(text, ends)))
+            unread.text = text[stop:]
+            yield text[:stop]
+            if found or unread.is_whole:
+                return
+            yield None
+
+
+def _string(unread: UnreadText, quote: str) -> Iterator[str | None]:
+    """Yield the rest of a string as JSON."""
+    while True:
+        found = _STRING_TEXT[quote].match(unread.text)
+        at = found.end() if found is not None else 0
+        text, unread.text = unread.text[:at], unread.text[at:]
+        yield _ESCAPES.sub(_escaped, text)
+        if unread.text.startswith(quote):
+            unread.text = unread.text[1:]
+            yield '"'
+            return
+        yield None
+
+
+def _escaped(found: re.Match[str]) -> str:
+    # A lone backslash is usually in a Windows path or a regular expression.
+    return found[1] or found[2] or json.dumps(found[3])[1:-1]

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from app.engine.text.call_arguments import ArgumentReader
@@ -170,5 +171,6 @@ def _as_arguments(value: object) -> str:
     """Return arguments as JSON text; some models write the object as a string."""
     if isinstance(value, str):
         unread = UnreadText(value or "{}", is_last=True, is_whole=True)
-        return (next(JsonReader().read(unread)) or "") + unread.text
+        pieces = takewhile(lambda piece: piece is not None, JsonReader().read(unread))
+        return "".join(filter(None, pieces)) + unread.text
     return json.dumps({} if value is None else value, ensure_ascii=False)
