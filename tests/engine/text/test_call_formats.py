@@ -9,8 +9,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from app.engine.text.call_format import CallFormat, Values
-from app.engine.text.call_formats import FORMATS, format_of, is_call_mark
+from app.engine.text.call_formats import format_of, is_call_mark
 from tests.engine.text.reading import read, tool, written
 from tests.engine.text.test_call_reader import MARKS
 from tests.templates import NAMES, every_template, rendered, source_of
@@ -68,17 +67,6 @@ def test_a_template_writes_calls_in_the_format_of_its_row(name: str) -> None:
     text = rendered(source_of(name), [*called(name, calls), *results], tools=TOOLS, **SHOWN)
     pattern = re.sub("abcdefgh[01]", "[A-Za-z0-9]+", re.escape("".join(written(form, calls).split())))
     assert re.search(pattern, re.sub(r"\s", "", re.sub(r', "id": "\w+"', "", text))), text
-
-
-@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
-def test_a_row_is_consistent(form: CallFormat) -> None:
-    assert form.calls.count("$CALLS") == form.call.count("$ARGUMENTS") == 1
-    assert form.call.count("$NAME") + form.call.count("$JSON") == 1
-    assert (form.first + form.begin).lstrip().startswith(form.trigger)
-    assert form.argument is None or "$KEY" in form.argument.begin
-    assert form.argument is None or form.argument.end or form.argument.quotes
-    assert form.argument is None or form.argument.values in Values
-    assert form.trigger or form.name == "llama3"
 
 
 def test_marks_are_the_texts_of_the_table() -> None:

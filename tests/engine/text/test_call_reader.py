@@ -159,14 +159,6 @@ def test_marks_in_an_argument_are_text(form: CallFormat, parts: list[str]) -> No
     assert read(written(form, calls), TOOLS, 1).values == calls
 
 
-@pytest.mark.parametrize("form", TAGGED, ids=lambda form: form.name)
-def test_the_mark_after_an_argument_is_text_where_no_call_goes_on(form: CallFormat) -> None:
-    assert form.argument is not None
-    text = f"a{form.argument.end.replace('$KEY', 'content')}b"
-    calls: Calls = [("write_file", {"path": "p", "content": text})]
-    assert both(written(form, calls)).values == calls
-
-
 @EVERY
 @pytest.mark.parametrize(
     "text",

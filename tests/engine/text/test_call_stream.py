@@ -73,11 +73,6 @@ def test_calls_follow_reasoning(markup: ReasoningMarkup, text: str, n_calls: int
     assert (found.reasoning, found.text, found.values) == ("Hm.", "", CALL * n_calls)
 
 
-def test_a_call_in_a_closed_thought_is_part_of_it() -> None:
-    found = read(THINK, f"<think>I could write {HERMES}.</think>No.")
-    assert (found.reasoning, found.text, found.calls) == (f"I could write {HERMES}.", "No.", [])
-
-
 @pytest.mark.parametrize(
     ("text", "reasoning", "answer"),
     [

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from app.engine.sources import Source
 from app.engine.text.call_reader import CallReader
-from app.engine.text.segments import Segment, cut, held_back, text_of
+from app.engine.text.segments import Segment, cut, text_of
 from app.engine.text.stream import TextStream
 from app.engine.text.tool_calls import ToolCall, shown_call
 
@@ -92,13 +92,6 @@ class TestStops:
             assert streamed == source[: min(visible.find(s) for s in stops if s in visible)]
         else:
             assert streamed == source
-
-
-@pytest.mark.parametrize(
-    ("tail", "expected"), [("abc", 0), ("ab<", 1), ("ab</thin", 6), ("</think>", 0), ("", 0), ("<<", 1)]
-)
-def test_the_beginning_of_a_marker_is_held_back(tail: str, expected: int) -> None:
-    assert held_back(tail, ["</think>"]) == expected
 
 
 @pytest.mark.parametrize("length", range(8))
