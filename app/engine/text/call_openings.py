@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cache
 from itertools import takewhile
 from typing import Any
 
@@ -46,10 +47,9 @@ class Opening:
 
 
 class FormatPatterns:
-    """A format with patterns for the given tools."""
+    """A format with patterns of its texts."""
 
-    def __init__(self, form: CallFormat, schemas: Mapping[str, Schema]) -> None:
-        self._schemas = schemas
+    def __init__(self, form: CallFormat) -> None:
         self._argument = form.argument
         self.is_json = form.argument is None
         argument_begin = form.argument.begin if form.argument is not None else ""
@@ -61,9 +61,9 @@ class FormatPatterns:
             # Objects are read by their keys.
             whole, begin = (text.partition("{")[0].rstrip().removesuffix("[") for text in (whole, begin))
         texts = {**{text: leading_mark(text) for text in (begin, *form.also)}, whole: form.trigger}
-        self.starts = [(mark, Pattern(text, schemas)) for text, mark in texts.items() if mark]
-        self.alone = [Pattern(text, schemas) for text in form.alone]
-        self.again = [Pattern(text, schemas) for text in ((begin, "") if self._is_object else (begin,))]
+        self.starts = [(mark, Pattern(text)) for text, mark in texts.items() if mark]
+        self.alone = [Pattern(text) for text in form.alone]
+        self.again = [Pattern(text) for text in ((begin, "") if self._is_object else (begin,))]
         self.ends = _MARK_PATTERN.findall(form.end.lstrip("}") if self._is_object else form.end)
         same = [one.last for one in FORMATS if one.call == form.call]
         self._followers = [
@@ -72,20 +72,21 @@ class FormatPatterns:
         ]
         self.last = _MARK_PATTERN.findall(form.last) or (["]", "```"] if self._is_object else [])
 
-    def arguments(self, name: str, other_ends: Sequence[str]) -> JsonReader | ArgumentReader:
+    def arguments(self, schema: Schema) -> JsonReader | ArgumentReader:
         """Return a reader of a call's arguments; other formats' ends may end the call too."""
         if self._argument is None:
-            return JsonReader((*self.ends, *self.last, *other_ends, *(mark for mark, _ in self.starts)))
-        ends = [*self.ends, *self.last]
-        return ArgumentReader(self._argument, self._schemas[name], ends, self._followers, self._opening)
+            return JsonReader((*self.ends, *self.last, *known_marks().ends, *(mark for mark, _ in self.starts)))
+        return ArgumentReader(self._argument, schema, [*self.ends, *self.last], self._followers, self._opening)
 
-    def opening(self, pattern: Pattern, text: str, at: int, *, is_strict: bool = False) -> Opening | Partial | None:
-        """Return the beginning of a call at a position, if any; `is_strict` allows no other keys."""
-        found = pattern.match(text, at)
+    def opening(
+        self, pattern: Pattern, text: str, at: int, names: Collection[str], *, is_strict: bool = False
+    ) -> Opening | Partial | None:
+        """Return the beginning of a call of a tool at a position, if any; `is_strict` allows no other keys."""
+        found = pattern.match(text, at, names)
         if not isinstance(found, Found):
             return found
         if self._is_object:
-            return self._object(text, found.end, is_strict=is_strict)
+            return self._object(text, found.end, names, is_strict=is_strict)
         rest = text[found.end :].lstrip()
         opening = Opening(self, found.values["$NAME"], len(text) - len(rest) if self._argument is None else found.end)
         if not rest:
@@ -97,7 +98,7 @@ class FormatPatterns:
             return opening
         return first or (PARTIAL if any(end.startswith(rest) for end in self.ends) else None)
 
-    def _object(self, text: str, at: int, *, is_strict: bool) -> Opening | Partial | None:
+    def _object(self, text: str, at: int, names: Collection[str], *, is_strict: bool) -> Opening | Partial | None:
         at = skipped(text, at)
         at = skipped(text, at + 1) if text.startswith("[", at) else at
         if not text.startswith("{", at):
@@ -135,11 +136,40 @@ class FormatPatterns:
                 arguments = _as_arguments(value)
             elif key in _NAME_KEYS and isinstance(value, str) and at <= len(text):
                 name = value
-            if (name and name not in self._schemas) or (
+            if (name and name not in names) or (
                 is_strict and (key not in _OBJECT_KEYS or (key in _ARGUMENT_KEYS and not isinstance(value, dict)))
             ):
                 return None
         return PARTIAL
+
+
+class KnownMarks:
+    """Marks of all formats, the longest first.
+
+    Attributes:
+        rows: All formats.
+        starts: Marks that begin calls.
+        first_letters: First characters of these marks.
+        pattern: Regular expression of these marks.
+        ends: Marks that end calls in any format, because some models end them with the mark of another format, or
+            of the previous mark.
+    """
+
+    def __init__(self) -> None:
+        self.rows = [FormatPatterns(form) for form in FORMATS]
+        starts = {mark for row in self.rows for mark, _ in row.starts}
+        self.starts = sorted(starts, key=lambda mark: (-len(mark), mark))
+        self.first_letters = {mark[0] for mark in starts}
+        self.pattern = re.compile("|".join(map(re.escape, self.starts)))
+        ends = {end for row in self.rows for end in (*row.ends, *row.last) if end.startswith("<")}
+        tags = (mark for mark in self.starts if mark.startswith("<") and mark.endswith(">"))
+        self.ends = [*sorted(ends), *(f"</{tag[1:]}" for tag in tags)]
+
+
+@cache
+def known_marks() -> KnownMarks:
+    """Return the marks; they do not depend on the tools."""
+    return KnownMarks()
 
 
 def skipped(text: str, at: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
@@ -47,43 +47,42 @@ PARTIAL: Final = Partial()
 
 
 class Pattern:
-    """A text with placeholders; any white space, or none, matches its white space.
+    """A text with placeholders; any white space, or none, matches its white space."""
 
-    Args:
-        names: Possible values of $NAME.
-    """
-
-    def __init__(self, text: str, names: Iterable[str] = ()) -> None:
+    def __init__(self, text: str) -> None:
         self._pieces = _pieces(text)
-        self._names = sorted(names, key=len, reverse=True)
 
-    def match(self, text: str, at: int = 0) -> Found | Partial | None:
-        """Match the text from a position."""
-        return self._match(text, at, 0, {})
+    def match(self, text: str, at: int = 0, names: Collection[str] = ()) -> Found | Partial | None:
+        """Match the text from a position; `names` are the values of $NAME, the longest first."""
+        return self._match(text, at, names, 0, {})
 
-    def _match(self, text: str, at: int, n: int, values: dict[str, str]) -> Found | Partial | None:
+    def _match(
+        self, text: str, at: int, names: Collection[str], n: int, values: dict[str, str]
+    ) -> Found | Partial | None:
         if n == len(self._pieces):
             return Found(at, values)
         piece, rest = self._pieces[n], text[at : at + _MAX_VARIABLE_CHARS]
         if piece.isspace():
-            return self._match(text, at + len(rest) - len(rest.lstrip()), n + 1, values)
+            return self._match(text, at + len(rest) - len(rest.lstrip()), names, n + 1, values)
         if not rest:
             return PARTIAL
         if piece == "$NAME":
             found: Found | Partial | None = None
-            for name in self._names:
+            for name in names:
                 if rest.startswith(name):
-                    found = found or self._match(text, at + len(name), n + 1, {**values, piece: name})
+                    found = found or self._match(text, at + len(name), names, n + 1, {**values, piece: name})
                 elif name.startswith(rest):
                     return PARTIAL
             return found
         if piece.startswith("$"):
-            return self._variable(text, at, n, values)
+            return self._variable(text, at, names, n, values)
         if rest.startswith(piece):
-            return self._match(text, at + len(piece), n + 1, values)
+            return self._match(text, at + len(piece), names, n + 1, values)
         return PARTIAL if piece.startswith(rest) else None
 
-    def _variable(self, text: str, at: int, n: int, values: dict[str, str]) -> Found | Partial | None:
+    def _variable(
+        self, text: str, at: int, names: Collection[str], n: int, values: dict[str, str]
+    ) -> Found | Partial | None:
         """Match a placeholder that ends where the next piece begins."""
         piece = self._pieces[n]
         after = "{" if piece == "$HEADER" else self._pieces[n + 1]
@@ -94,7 +93,7 @@ class Pattern:
             return None
         if stop < 0:
             return PARTIAL
-        return self._match(text, stop, n + 1, {**values, piece: value.strip()})
+        return self._match(text, stop, names, n + 1, {**values, piece: value.strip()})
 
 
 def as_regex(text: str) -> str:

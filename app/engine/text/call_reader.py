@@ -6,15 +6,13 @@ A call begins with a mark of its format and the name of a tool; everything else 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from app.engine.sources import Source
-from app.engine.text.call_formats import FORMATS
 from app.engine.text.call_json import JsonReader
-from app.engine.text.call_openings import FormatPatterns, Opening, skipped
+from app.engine.text.call_openings import FormatPatterns, Opening, known_marks, skipped
 from app.engine.text.call_patterns import PARTIAL, Partial, UnreadText
 from app.engine.text.call_values import Schema
 from app.engine.text.segments import Segment
@@ -41,15 +39,8 @@ class CallReader:
         self._must_call = must_call
         functions = [tool["function"] for tool in tools]
         schemas = {function["name"]: Schema(function.get("parameters")) for function in functions}
-        self._rows = [FormatPatterns(form, schemas) for form in FORMATS]
-        self._names = [json.dumps(name)[:-1] for name in schemas]
-        starts = {mark for row in self._rows for mark, _ in row.starts}
-        self._marks = sorted(starts, key=len, reverse=True)
-        self._firsts = {mark[0] for mark in starts}
-        ends = {end for row in self._rows for end in (*row.ends, *row.last) if end.startswith("<")}
-        # Some models end calls with the mark of another format, or of the previous mark.
-        self._other_ends = [*ends, *(f"</{mark[1:]}" for mark in starts if mark.startswith("<") and mark.endswith(">"))]
-        self._start = re.compile("|".join(map(re.escape, self._marks)))
+        self._schemas = dict(sorted(schemas.items(), key=lambda item: len(item[0]), reverse=True))
+        self._marks = known_marks()
         self._is_thinking = self._has_text = self._is_open = False
         self._is_space = True
         self._source: Source | None = None
@@ -117,7 +108,7 @@ class CallReader:
         yield self._as_segment(CallBegin(opening.name))
         text = opening.arguments or ""
         if opening.arguments is None:
-            for piece in opening.row.arguments(opening.name, self._other_ends).read(self._unread):
+            for piece in opening.row.arguments(self._schemas[opening.name]).read(self._unread):
                 if piece is not None:
                     text += piece
                     continue
@@ -139,13 +130,13 @@ class CallReader:
         while True:
             if self._pass_ends(row, ends):
                 rest = self._unread.text.lstrip(" \t\r\n,;")
-                found = [row.opening(pattern, rest, 0) for pattern in row.again]
+                found = [row.opening(pattern, rest, 0, self._schemas) for pattern in row.again]
                 opening = next((one for one in found if isinstance(one, Opening)), None)
                 if opening is not None:
                     self._unread.text = rest[opening.end :]
                     return opening
                 is_undecided = not self._unread.is_last and any(isinstance(one, Partial) for one in found)
-                if not is_undecided and self._pass_ends(row, [*row.last, *self._other_ends]):
+                if not is_undecided and self._pass_ends(row, [*row.last, *self._marks.ends]):
                     return None
             yield None
 
@@ -187,7 +178,7 @@ class CallReader:
                 mark, is_first = unread.text[at:], not (self._has_text or unread.text[:at].strip())
                 is_mark = len(mark) >= _SHORTEST_MARK or (is_first and not mark[:1].isalnum())
             elif is_alone:
-                is_mark = any(name in unread.text for name in self._names)
+                is_mark = any(json.dumps(name)[:-1] in unread.text for name in self._schemas)
             if not (self._is_space and unread.text[:at].isspace()):
                 yield from self._emit(at)
             if unread.is_last:
@@ -200,18 +191,18 @@ class CallReader:
 
     def _find(self) -> tuple[int, Opening | Partial | None, bool]:
         """Return the first position of a call or its possible beginning, and whether the answer's beginning decides."""
-        text = self._unread.text
+        text, rows, names = self._unread.text, self._marks.rows, self._schemas
         if self._is_space and text.isspace() and not self._is_thinking:
             return 0, PARTIAL, True
         if not (self._has_text or self._is_thinking):
             at = skipped(text, 0)
-            alone = (row.opening(one, text, at, is_strict=True) for row in self._rows for one in row.alone)
+            alone = (row.opening(one, text, at, names, is_strict=True) for row in rows for one in row.alone)
             if (found := _best(alone)) is not None:
                 return at, found, True
-        for start in self._start.finditer(text):
+        for start in self._marks.pattern.finditer(text):
             several = (
-                row.opening(pattern, text, start.start(), is_strict=mark.startswith("`"))
-                for row in self._rows
+                row.opening(pattern, text, start.start(), names, is_strict=mark.startswith("`"))
+                for row in rows
                 for mark, pattern in row.starts
                 if text.startswith(mark, start.start())
             )
@@ -220,9 +211,9 @@ class CallReader:
         return len(text), None, False
 
     def _undecided_at(self) -> int:
-        text = self._unread.text
-        for at in range(max(0, len(text) - len(self._marks[0])), len(text)):
-            if text[at] in self._firsts and any(mark.startswith(text[at:]) for mark in self._marks):
+        text, marks = self._unread.text, self._marks
+        for at in range(max(0, len(text) - len(marks.starts[0])), len(text)):
+            if text[at] in marks.first_letters and any(mark.startswith(text[at:]) for mark in marks.starts):
                 return at
         return len(text)
 
