@@ -196,12 +196,12 @@ def _target(root: Any, reference: str) -> Any:
     return node
 
 
-def _combines(node: Any) -> bool:
+def _combines(root: Any) -> bool:
     """Return whether properties come from several schemas, so that none of them may forbid others."""
-    if isinstance(node, dict):
-        merged = "allOf" in node or ({"properties", "required"} & node.keys() and _COMBINING_KEYWORDS & node.keys())
-        return bool(merged) or any(map(_combines, node.values()))
-    return isinstance(node, list) and any(map(_combines, node))
+    return any(
+        "allOf" in node or ({"properties", "required"} & node.keys() and _COMBINING_KEYWORDS & node.keys())
+        for _, node in _nodes(root)
+    )
 
 
 def _prepared(schema: Mapping[str, Any], place: tuple[str, ...], ignored: list[str], *, closes: bool) -> dict[str, Any]:

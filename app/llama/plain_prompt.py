@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from app.core.errors import UsageError
 from app.engine.types import Infill, PlainPrompt
 from app.llama.library import native
@@ -38,18 +36,8 @@ def plain_tokens(model: Model, prompt: PlainPrompt, n_ctx: int) -> tuple[int, ..
     return tuple(tokens)
 
 
-@dataclass(frozen=True, slots=True)
-class _Marks:
-    """Tokens of a vocabulary for filling gaps; None for missing tokens."""
-
-    prefix: int
-    suffix: int
-    middle: int
-    repository: int | None
-    file: int | None
-
-
-def _marks(model: Model) -> _Marks:
+def _marks(model: Model) -> tuple[int, int, int, int | None, int | None]:
+    """Return the tokens before the prefix, the suffix and the gap, and before a repository and a file, if any."""
     names = ("pre", "suf", "mid", "rep", "sep")
     found = [getattr(native, f"llama_vocab_fim_{name}")(model.native_vocab) for name in names]
     prefix, suffix, middle, repository, file = (token if token >= 0 else None for token in found)
@@ -57,25 +45,25 @@ def _marks(model: Model) -> _Marks:
         raise UsageError(
             f"{model.name} cannot fill in code: its vocabulary has no tokens for it.", "Choose a model for code."
         )
-    return _Marks(prefix, suffix, middle, repository, file)
+    return prefix, suffix, middle, repository, file
 
 
 def _infill(model: Model, gap: Infill, n_ctx: int) -> list[int]:
     """Return the prompt in llama-server's order: other files, then prefix, suffix and middle."""
-    marks = _marks(model)
+    before_prefix, before_suffix, before_gap, before_repository, before_file = _marks(model)
 
     def text(value: str) -> list[int]:
         return model.tokenize(value, parse_special=False)
 
-    files: list[int] = [] if marks.repository is None else [marks.repository, *text(_PROJECT_NAME)]
+    files: list[int] = [] if before_repository is None else [before_repository, *text(_PROJECT_NAME)]
     for name, content in gap.files:
-        files += text(_SNIPPET_HEADING) if marks.file is None else [marks.file, *text(f"{name}\n")]
+        files += text(_SNIPPET_HEADING) if before_file is None else [before_file, *text(f"{name}\n")]
         files += text(content)
-    if marks.file is not None:
-        files += [marks.file, *text(_FILE_NAME)]
+    if before_file is not None:
+        files += [before_file, *text(_FILE_NAME)]
     room = min(_CODE_TOKENS, n_ctx // 2)
     begun, n_prefix = text(gap.begun), int(_PREFIX_SHARE * room)
     prefix, suffix = text(gap.prefix)[-n_prefix:], text(gap.suffix)[: max(0, room - n_prefix - 2 - len(begun))]
     n_files = max(0, n_ctx - room - int(_ANSWER_SHARE * n_ctx))
-    code = [marks.prefix, *prefix, *begun, marks.suffix, *suffix, marks.middle]
+    code = [before_prefix, *prefix, *begun, before_suffix, *suffix, before_gap]
     return model.with_bos([*(files[-n_files:] if n_files else []), *code])
