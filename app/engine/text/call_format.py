@@ -58,8 +58,8 @@ class Argument:
         quote, unquote = self.quotes[0] if self.quotes else ("", "")
         is_bare = self.values is Values.BARE
         match value:
-            case str():
-                return repr(value) if self.values is Values.PYTHON and not self.end else f"{quote}{value}{unquote}"
+            case str() if is_bare or self.end:
+                return f"{quote}{value}{unquote}"
             case dict() if is_bare:
                 return f"{{{','.join(f'{key}:{self._value(one)}' for key, one in value.items())}}}"
             case list() if is_bare:

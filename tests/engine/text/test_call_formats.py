@@ -65,6 +65,8 @@ def test_a_template_writes_calls_in_the_format_of_its_row(name: str) -> None:
         {"role": "tool", "tool_call_id": f"abcdefgh{n}", "name": c[0], "content": "R"} for n, c in enumerate(calls)
     )
     text = rendered(source_of(name), [*called(name, calls), *results], tools=TOOLS, **SHOWN)
+    # Liquid's documentation has double quotes around strings, this template single quotes.
+    text = text.replace("'", '"') if form.name == "lfm2" else text
     pattern = re.sub("abcdefgh[01]", "[A-Za-z0-9]+", re.escape("".join(written(form, calls).split())))
     assert re.search(pattern, re.sub(r"\s", "", re.sub(r', "id": "\w+"', "", text))), text
 
