@@ -128,40 +128,35 @@ def test_an_entry_means_the_files_of_equal_sources_or_checksums(
     assert not one.is_of(replace(one.pair, draft=was))
 
 
-@pytest.mark.parametrize("content", ["[pairs", "pairs = 3", "default = [1]"])
-def test_a_damaged_file_is_reported_and_not_overwritten(content: str, tmp_path: Path) -> None:
-    file = tmp_path / "pairs.toml"
-    file.write_text(content)
-
-    with pytest.raises(CatalogError, match="cannot be read"):
-        Registry(file).read()
-    with pytest.raises(CatalogError):
-        Registry(file).add(set_up("one", tmp_path), default=True)
-    assert file.read_text() == content
+WRONG_STRUCTURE = "cannot be read: its structure is wrong."
 
 
 @pytest.mark.parametrize(
-    ("entry", "why"),
+    ("content", "why"),
     [
-        ("x = 3", "cannot be read: its structure is wrong."),
-        ("[pairs.x]\ntarget = 3", "cannot be read: its structure is wrong."),
-        ('[pairs.x.target]\npath = "y"', "cannot be read: its structure is wrong."),
-        ('[pairs.x]\nentry = { target = "y" }\ntarget = { path = "y", size = inf }', "cannot be read: "),
-        ('[pairs.x]\nentry = { target = "y" }\ntarget = { path = "y", size = -1 }', "cannot be read: "),
-        (f'[pairs.x]\nentry = {{ target = "y" }}\ntarget = {{ path = "y", size = 1{"0" * 400} }}', "cannot be read: "),
+        ("[pairs", "cannot be read: Expected ']'"),
+        ("pairs = 3", WRONG_STRUCTURE),
+        ("default = [1]", WRONG_STRUCTURE),
+        ("pairs.x = 3", WRONG_STRUCTURE),
+        ("[pairs.x]\ntarget = 3", WRONG_STRUCTURE),
+        ('[pairs.x.target]\npath = "y"', WRONG_STRUCTURE),
+        *(
+            (f'[pairs.x]\nentry = {{ target = "y" }}\ntarget = {{ path = "y", size = {size} }}', WRONG_STRUCTURE)
+            for size in ("inf", "-1", f"1{'0' * 400}")
+        ),
         ('[pairs.x.entry]\ntarget = "y"\nspin = 1', 'pairs.x has the unknown key "spin".'),
     ],
 )
-def test_an_invalid_entry_is_reported_and_not_overwritten(tmp_path: Path, entry: str, why: str) -> None:
+def test_a_damaged_file_is_reported_and_not_overwritten(tmp_path: Path, content: str, why: str) -> None:
     file = tmp_path / "pairs.toml"
-    Registry(file).add(set_up("good", tmp_path), default=True)
-    text = file.read_text(encoding="utf-8")
-    file.write_text(f"pairs.{entry}\n{text}" if entry.startswith("x") else f"{text}\n{entry}\n", encoding="utf-8")
+    file.write_text(content)
 
-    with pytest.raises(CatalogError) as caught:
-        Registry(file).read()
-    assert why in caught.value.message
-    assert caught.value.hint.startswith("Move it away; ")
+    for use in (Registry(file).read, lambda: Registry(file).add(set_up("one", tmp_path), default=True)):
+        with pytest.raises(CatalogError) as caught:
+            use()
+        assert why in caught.value.message
+        assert caught.value.hint.startswith("Move it away; ")
+    assert file.read_text() == content
 
 
 @pytest.mark.parametrize("name", ["x" * 5000, "x\0y"])
