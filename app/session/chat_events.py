@@ -210,8 +210,7 @@ class ChatEvents(ChatFacts):
         self.answering.end()
         self.phase = Phase.READY
         self._active.ended()
-        if conversation is not self.conversation:
-            self._apply_settings()
+        self._apply_settings()
         ending, returned = outcome.ending, ""
         if ending.failure is not None or ending.reason is FinishReason.CANCELLED:
             returned = self._active.give_up(conversation)

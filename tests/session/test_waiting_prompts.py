@@ -7,7 +7,7 @@ from app.conversations.tree import State
 from app.engine.types import AutoDraft, FinishReason
 from app.session.library import Mark
 from app.session.state import Phase
-from app.worker.events import JobEnded, Loaded
+from app.worker.events import JobEnded, Loaded, PairChanged
 from app.worker.jobs import MeasureJob
 from tests.conversations.stores import kill
 from tests.fake_engine import MEASURING
@@ -134,6 +134,16 @@ def test_an_answer_elsewhere_keeps_the_settings_of_its_conversation(chat: Script
     chat.finishes("2")
     assert chat.read == ["Be brief.", "a", "1", "b", "2", "c"]
     assert (chat.session.settings["answer.system"], chat.session.answered_elsewhere) == (None, first)
+
+
+def test_drafting_follows_the_open_conversation_when_an_answer_elsewhere_has_ended(chat: ScriptedSession) -> None:
+    chat.session.handle(PairChanged(replace(PAIR, draft=PAIR.target)))
+    chat.session.set_setting("draft.mode", "off")
+    chat.session.send("a")
+    chat.session.new_conversation()
+    assert not chat.engine.drafts
+    chat.finishes("1")
+    assert chat.engine.drafts
 
 
 # Titles and measurements, which end when a prompt comes
