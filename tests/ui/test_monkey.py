@@ -19,9 +19,7 @@ _FOUND: dict[str, Sequence[Move]] = {
 
 
 @pytest.fixture(autouse=True)
-def fast(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("FASTEST_S", "SLOWEST_S", "HEAVY_S"):
-        monkeypatch.setattr(f"app.ui.event_queue.{name}", 0.02)
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file.txt").write_text("some text\n" * 20)
     monkeypatch.chdir(tmp_path)
 

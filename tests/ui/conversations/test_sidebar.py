@@ -89,13 +89,13 @@ async def test_a_search_uses_the_whole_screen_at_any_width(file: Path, by_mouse:
         await chat.shows("The answer about rivers is long.")
 
 
-async def test_the_sidebar_shows_days_as_headings(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("even_clock")
+async def test_the_sidebar_shows_days_as_headings(file: Path) -> None:
     now = [NOW - 40 * 86_400]
     store = Store(file, now=lambda: now[0])
     for title, days in (("old", 40), ("last week", 3), ("new", 0)):
         now[0] = NOW - days * 86_400
         converse(store, title)
-    monkeypatch.setattr("app.ui.conversations.list.time", lambda: NOW)
     async with open_chat(size=WIDE, store=lambda: store) as chat:
         await chat.picker()
         await chat.shows("old")

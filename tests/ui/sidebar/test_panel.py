@@ -72,7 +72,6 @@ async def test_an_answer_that_has_ended_names_who_drafted_in_it(n_model: int, dr
 
 
 async def test_a_panel_row_that_stays_is_not_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.ui.sidebar.readouts.REDRAW_S", 0.0)
     drawn: list[str] = []
     strips = ReadoutPanel.strips
 
