@@ -323,8 +323,8 @@ async def test_a_list_opens_with_the_words_behind_its_command(line: str) -> None
         await chat.exchange("Birds?", "The owls hoot.")
         await chat.type(line)
         await chat.press("enter")
-        await chat.until(lambda: chat.pilot.app.screen is not chat.screen)
-        await chat.until(lambda: chat.pilot.app.screen.query_one(FilterInput).value == line.partition(" ")[2])
+        await chat.until(lambda: chat.app.screen is not chat.screen)
+        await chat.until(lambda: chat.app.screen.query_one(FilterInput).value == line.partition(" ")[2])
 
 
 async def test_a_theme_is_chosen_by_its_name() -> None:
@@ -333,7 +333,7 @@ async def test_a_theme_is_chosen_by_its_name() -> None:
         await chat.press("ctrl+u")
         await chat.type("/theme light")
         await chat.press("enter")
-        await chat.until(lambda: chat.pilot.app.theme == "tandem-light")
+        await chat.until(lambda: chat.app.theme == "tandem-light")
 
 
 async def test_a_file_behind_its_command_is_included(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,7 +33,7 @@ async def test_input_before_the_widgets_is_typed_into_the_prompt() -> None:
 @pytest.mark.parametrize("name", ["settings", "pairs", "conversations"])
 async def test_a_key_that_the_screen_below_had_no_use_for_waits_for_the_widgets_of_a_new_screen(name: str) -> None:
     async with open_chat(store=Store) as chat:
-        app = chat.pilot.app
+        app = chat.app
         await chat.screen.do(name)
         opened = app.screen
         key = events.Key("escape", None)

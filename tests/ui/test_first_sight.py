@@ -59,9 +59,9 @@ async def test_the_welcome_text_is_about_the_loaded_pair() -> None:
 
 async def test_the_welcome_text_names_the_users_own_keys() -> None:
     async with open_chat() as chat:
-        chat.pilot.app.set_keymap({"chat.tokens": "f9"})
+        chat.app.set_keymap({"chat.tokens": "f9"})
         await chat.shows("f9   color tokens by source")
-        chat.pilot.app.set_keymap({"chat.tokens": "ctrl+right_square_bracket"})
+        chat.app.set_keymap({"chat.tokens": "ctrl+right_square_bracket"})
         await chat.shows("ctrl+]  color tokens by source")
         await chat.shows("f2      compare with and without the draft")
 
@@ -69,7 +69,7 @@ async def test_the_welcome_text_names_the_users_own_keys() -> None:
 async def test_the_theme_list_begins_at_the_current_theme() -> None:
     theme = "textual-light"
     async with open_chat(size=(60, 14)) as chat:
-        app = chat.pilot.app
+        app = chat.app
         assert isinstance(app, TandemApp)
         app.theme = theme
         app.action_change_theme()
@@ -108,5 +108,5 @@ async def test_the_whole_screen_is_drawn_when_a_suspended_program_continues(monk
         await chat.shows("ready")
         await chat.pilot.pause()
         monkeypatch.setattr(Frame, "forget", lambda frame: forgotten.append(frame))
-        chat.pilot.app.post_message(Driver.SignalResume())
+        chat.app.post_message(Driver.SignalResume())
         await chat.until(lambda: forgotten)

@@ -143,7 +143,7 @@ async def test_the_last_line_shows_whole_keys_and_the_way_to_the_others() -> Non
             await chat.until(lambda: bar.size.width == columns - 2 and chat.rows[-1].endswith("f1 help"))  # noqa: B023
             shown = re.split(r"\s{2,}", chat.rows[-1].strip())
             described = {
-                f"{chat.pilot.app.get_key_display(one.binding)} {one.binding.description}"
+                f"{chat.app.get_key_display(one.binding)} {one.binding.description}"
                 for one in chat.screen.active_bindings.values()
             }
             assert set(shown) <= described
@@ -161,9 +161,9 @@ async def test_a_key_of_the_last_line_can_be_clicked() -> None:
 
 async def test_f1_lists_every_key_once_with_the_users_own() -> None:
     async with open_chat(size=(100, 150)) as chat:
-        chat.pilot.app.set_keymap({"chat.again": "ctrl+g,f9"})
+        chat.app.set_keymap({"chat.again": "ctrl+g,f9"})
         await chat.pilot.press("f1")
-        await chat.until(lambda: isinstance(chat.pilot.app.screen, KeyListScreen))
+        await chat.until(lambda: isinstance(chat.app.screen, KeyListScreen))
         await chat.shows("Regenerate the last answer")
         line = next(row for row in chat.rows if "Regenerate the last answer" in row)
         assert line.split()[:2] == ["ctrl+g,", "f9"]
@@ -172,7 +172,7 @@ async def test_f1_lists_every_key_once_with_the_users_own() -> None:
         for key in ("ctrl+q", "f6", "f7", "ctrl+d", "ctrl+z", "shift+enter", "ctrl+shift+right"):
             assert keys.count(key) == 1, key
         await chat.pilot.press("f1")
-        await chat.until(lambda: isinstance(chat.pilot.app.screen, ChatScreen))
+        await chat.until(lambda: isinstance(chat.app.screen, ChatScreen))
 
 
 async def test_the_last_line_shows_only_keys_that_do_something_now() -> None:

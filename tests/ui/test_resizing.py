@@ -34,7 +34,7 @@ _PARAGRAPHS = (
 
 
 def resize(chat: Chat, width: int, height: int) -> None:
-    driver = chat.pilot.app._driver
+    driver = chat.app._driver
     assert driver is not None
     driver._size = (width, height)
     driver.process_message(events.Resize(Size(width, height), Size(width, height)))
@@ -100,11 +100,11 @@ async def test_every_screen_takes_any_size_while_an_answer_runs(name: str, tmp_p
             height = random.randint(_LEAST[1], _MOST[1]) if which != "width" else height
             chat.engine.says(random.choice(_PARAGRAPHS))
             if number % 4 == 0:
-                chat.pilot.app.post_message(events.Key(random.choice(("down", "up", "pagedown", "pageup")), None))
+                chat.app.post_message(events.Key(random.choice(("down", "up", "pagedown", "pageup")), None))
             resize(chat, width, height)
             if random.random() < 0.5:
                 await chat.pilot.pause()
         await chat.pilot.pause()
-        assert chat.pilot.app.size == (width, height)
-        shown: Screen[object] = chat.pilot.app.screen
+        assert chat.app.size == (width, height)
+        shown: Screen[object] = chat.app.screen
         assert shown.size == (width, height)

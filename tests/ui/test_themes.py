@@ -27,9 +27,9 @@ def test_a_color_changes_only_until_it_is_readable() -> None:
 async def test_quiet_text_and_both_models_can_be_read_in_every_theme() -> None:
     async with open_chat() as chat:
         for name in (DARK.name, LIGHT.name, *OPAQUE_THEMES):
-            chat.pilot.app.theme = name
+            chat.app.theme = name
             await chat.pilot.pause()
-            shown = chat.pilot.app.theme_variables
+            shown = chat.app.theme_variables
             background = Color.parse(shown["background"])
             for text in ("draft", "target", "quiet"):
                 assert contrast(Color.parse(shown[text]), background) >= MIN_CONTRAST, (name, text)

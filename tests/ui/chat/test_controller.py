@@ -70,7 +70,7 @@ async def test_text_typed_while_a_message_is_chosen_goes_to_the_prompt(file: Pat
             if n == 1:
                 await chat.pilot.press(*keys)
                 await chat.until(lambda: chat.screen.view.messages.has_focus)
-                chat.pilot.app.post_message(events.Paste("rm"))
+                chat.app.post_message(events.Paste("rm"))
                 await chat.until(lambda: chat.prompt.endswith("rm"))
                 await chat.press("backspace", "backspace")
         assert (len(chat.engine.requests), everything(file)) == (n_requests, before)
@@ -347,7 +347,7 @@ async def test_a_prompt_whose_file_is_read_at_the_end_of_the_program_comes_back(
         await chat.type("sum up @report.pdf")
         await chat.press("enter", shows="reading report.pdf")
         await chat.pilot.press("ctrl+q")
-        await chat.until(lambda: not chat.pilot.app.is_running)
+        await chat.until(lambda: not chat.app.is_running)
     async with kept_chat(file) as chat:
         await chat.until(lambda: chat.prompt == "sum up @report.pdf")
 
@@ -359,8 +359,8 @@ async def test_the_reading_of_a_file_for_a_comparison_is_stopped_by_escape_or_at
         await chat.type("@report.pdf ")
         await chat.press("f2", shows="reading report.pdf")
         await chat.press("escape", shows="Reading was stopped")
-        assert chat.pilot.app.screen is chat.screen
+        assert chat.app.screen is chat.screen
         await chat.press("f2", shows="reading report.pdf")
         await chat.pilot.press("ctrl+q")
-        await chat.until(lambda: not chat.pilot.app.is_running)
-        assert chat.pilot.app.return_code == 0
+        await chat.until(lambda: not chat.app.is_running)
+        assert chat.app.return_code == 0

@@ -117,7 +117,7 @@ async def test_an_answer_that_looks_like_a_prompt_with_a_file_is_edited_with_eve
     async with kept_chat(file, again=True) as chat:
         await chat.press("ctrl+up", "enter")
         await chat.until(lambda: chat.prompt == CODE)
-        chat.pilot.app.post_message(events.Paste("line\n" * 50))
+        chat.app.post_message(events.Paste("line\n" * 50))
         await chat.until(lambda: chat.prompt.endswith("line\n"))
         await chat.press("enter")
         await chat.until(lambda: texts(file)[-1].startswith(CODE))

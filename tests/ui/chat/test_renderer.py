@@ -157,7 +157,7 @@ async def test_the_view_follows_until_the_user_scrolls_up() -> None:
         chat.engine.says("\n\nline 40")
         await chat.shows("↓ new text below")
         assert chat.rows[3] == top
-        width, height = chat.pilot.app.size
+        width, height = chat.app.size
         await chat.pilot.resize_terminal(width, 120)
         await chat.until(lambda: "line 40" in chat.text and "new text below" not in chat.text)
         await chat.pilot.resize_terminal(width, height)

@@ -14,7 +14,7 @@ async def test_quitting_stops_the_loading() -> None:
     async with open_chat(loaded=False) as chat:
         await chat.pilot.press("ctrl+q")
         await chat.pilot.pause()
-        assert not chat.pilot.app.is_running
+        assert not chat.app.is_running
         assert chat.engine.cancelled == 1
 
 
@@ -25,8 +25,8 @@ async def test_quit_during_an_answer_with_an_engine_that_does_not_end() -> None:
         chat.engine.says("words")
         await chat.pilot.press("ctrl+q")
         await chat.pilot.pause()
-        assert not chat.pilot.app.is_running
-        assert chat.pilot.app.return_code == 0
+        assert not chat.app.is_running
+        assert chat.app.return_code == 0
         assert chat.engine.cancelled == 1
     # The worker's thread may still send events.
     chat.engine.says("late")
@@ -39,7 +39,7 @@ async def test_events_after_quitting_are_dropped() -> None:
         chat.engine.fails_to_load(AppError("Loading was stopped."))
         chat.screen.call_later(chat.screen.event_queue.dispatch)
         await chat.pilot.pause()
-        assert chat.pilot.app.return_code == 0
+        assert chat.app.return_code == 0
 
 
 async def test_ctrl_c_stops_an_answer_first_and_quits_unless_another_key_follows() -> None:
@@ -52,9 +52,9 @@ async def test_ctrl_c_stops_an_answer_first_and_quits_unless_another_key_follows
         await chat.press("x")
         assert "again quits" not in chat.text
         await chat.press("ctrl+c", shows="ctrl+c again quits")
-        assert chat.pilot.app.is_running
+        assert chat.app.is_running
         await chat.press("ctrl+c")
-        assert not chat.pilot.app.is_running
+        assert not chat.app.is_running
 
 
 async def test_ctrl_c_quits_only_after_it_was_announced() -> None:
@@ -65,7 +65,7 @@ async def test_ctrl_c_quits_only_after_it_was_announced() -> None:
         assert "ctrl+c again quits" in chat.text
         chat.screen.view.hint.say("Something else.")
         await chat.press("ctrl+c", shows="ctrl+c again quits")
-        assert chat.pilot.app.is_running
+        assert chat.app.is_running
 
 
 async def test_escape_without_a_running_answer_shows_no_message() -> None:
@@ -80,7 +80,7 @@ async def test_ctrl_c_stops_a_comparison_first() -> None:
         chat = compare.chat
         await chat.press("ctrl+c", shows="The comparison stops; ctrl+c again quits")
         assert chat.engine.cancelled == 1
-        assert chat.pilot.app.is_running
+        assert chat.app.is_running
         compare.finishes([], stopped=True)
         await chat.shows("stopped before the first run ended")
 

@@ -131,7 +131,7 @@ async def test_a_difference_behind_markup_and_reasoning_is_marked() -> None:
             compare.ends(made(side, 4))
         compare.finishes([[made(PLAIN, 4), made(AUTOMATIC, 2)]], {AUTOMATIC: TIE})
         await compare.chat.shows("rounding difference: close")
-        screen = compare.chat.pilot.app.screen
+        screen = compare.chat.app.screen
         assert isinstance(screen, CompareScreen)
         for pane, last in zip(screen.panes.values(), ("one", "two"), strict=True):
             parts = [part for strip in pane.markdown[False].lines(0, 1) for part in strip if part.text.strip()]
@@ -169,7 +169,7 @@ async def test_hostile_text_stays_text() -> None:
 @pytest.mark.parametrize(("width", "beside"), [(99, False), (100, True)])
 async def test_a_narrow_window_shows_one_text_above_a_table_of_sides(width: int, beside: bool) -> None:
     async with open_comparison(size=(width, 30)) as compare:
-        screen = compare.chat.pilot.app.screen
+        screen = compare.chat.app.screen
         assert isinstance(screen, CompareScreen)
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2, text="Another text.")], differences=SAME)
         await compare.chat.shows("2.0× faster")
@@ -206,7 +206,7 @@ async def test_pastes_and_files_are_part_of_the_prompt(tmp_path: Path, monkeypat
         chat.screen.view.prompt.clear()
         await chat.type("why @notes.md ")
         log = "line\n" * 500
-        chat.pilot.app.post_message(events.Paste(log))
+        chat.app.post_message(events.Paste(log))
         await chat.until(lambda: "[pasted" in chat.prompt)
         compare = Comparison(chat)
         await compare.open()
@@ -241,7 +241,7 @@ async def test_esc_stops_and_esc_again_leaves() -> None:
         compare.finishes([], stopped=True)
         await compare.chat.shows("stopped")
         await compare.chat.pilot.press("escape")
-        await compare.chat.until(lambda: isinstance(compare.chat.pilot.app.screen, ChatScreen))
+        await compare.chat.until(lambda: isinstance(compare.chat.app.screen, ChatScreen))
 
 
 async def test_a_failure_keeps_whole_rounds_and_shows_why() -> None:
@@ -266,7 +266,7 @@ async def test_a_comparison_leaves_the_chat_unchanged() -> None:
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
         await chat.shows("2.0× faster")
         await chat.pilot.press("r", "escape", "escape")
-        await chat.until(lambda: isinstance(chat.pilot.app.screen, ChatScreen))
+        await chat.until(lambda: isinstance(chat.app.screen, ChatScreen))
         # Late events of a screen that was closed are dropped.
         compare.runs(made(PLAIN, 4))
         compare.finishes([], stopped=True)
@@ -294,11 +294,11 @@ async def test_a_prompt_that_does_not_fit_is_reported_with_the_keys_of_the_chat(
 async def test_a_comparison_is_copied_as_markdown() -> None:
     async with open_comparison(size=(160, 40)) as compare:
         await compare.chat.pilot.press("c")
-        assert compare.chat.pilot.app.clipboard == "", "there is nothing to copy yet"
+        assert compare.chat.app.clipboard == "", "there is nothing to copy yet"
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
         await compare.chat.shows("2.0× faster")
         await compare.chat.pilot.press("c")
-        assert "| automatic | 100.0 tok/s | 2.0×? |" in compare.chat.pilot.app.clipboard
+        assert "| automatic | 100.0 tok/s | 2.0×? |" in compare.chat.app.clipboard
 
 
 async def test_a_reload_of_the_pair_is_shown() -> None:

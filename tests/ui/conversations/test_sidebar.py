@@ -81,7 +81,7 @@ async def test_a_search_uses_the_whole_screen_at_any_width(file: Path, by_mouse:
     async with open_chat(size=WIDE, store=lambda: Store(file)) as chat:
         await chat.picker()
         await (chat.click("search") if by_mouse else chat.pilot.press("ctrl+o"))
-        await chat.until(lambda: isinstance(chat.pilot.app.screen, ConversationsScreen))
+        await chat.until(lambda: isinstance(chat.app.screen, ConversationsScreen))
         await chat.pilot.pause()
         await chat.press(*"is long", "down", shows="The answer about rivers is long.")
         await chat.pilot.press("enter")

@@ -66,14 +66,14 @@ async def test_enter_is_dimmed_if_nothing_is_found(file: Path) -> None:
     fill(file, "rivers")
     async with open_chat(store=lambda: Store(file)) as chat:
         await chat.list_conversations()
-        await chat.until(lambda: "found.open" in live(chat.pilot.app))
+        await chat.until(lambda: "found.open" in live(chat.app))
         await chat.press(*"xyz", shows="Nothing found.")
-        await chat.until(lambda: "found.open" not in live(chat.pilot.app))
+        await chat.until(lambda: "found.open" not in live(chat.app))
 
 
 async def test_without_models_what_needs_them_is_dimmed_and_shows_why() -> None:
     async with open_chat(loaded=False) as chat:
-        app = chat.pilot.app
+        app = chat.app
         assert "chat.drafting" in live(app)
         chat.engine.fails_to_load(AppError("It is no GGUF file."))
         await chat.until(lambda: chat.screen.session.phase is Phase.UNLOADED)
@@ -83,7 +83,7 @@ async def test_without_models_what_needs_them_is_dimmed_and_shows_why() -> None:
 
 async def test_a_comparison_is_offered_while_there_is_a_prompt_and_no_answer_is_written() -> None:
     async with open_chat() as chat:
-        app = chat.pilot.app
+        app = chat.app
         assert "chat.compare" not in live(app)
         await chat.exchange("one", "first")
         await chat.until(lambda: "chat.compare" in live(app))
@@ -93,7 +93,7 @@ async def test_a_comparison_is_offered_while_there_is_a_prompt_and_no_answer_is_
 
 async def test_without_a_draft_source_switching_and_comparing_are_disabled() -> None:
     async with open_chat({"draft.mode": "off"}) as chat:
-        assert not {"chat.compare", "chat.drafting"} & live(chat.pilot.app)
+        assert not {"chat.compare", "chat.drafting"} & live(chat.app)
         await chat.press("ctrl+d", shows="Drafting is off in the settings")
 
 
@@ -102,9 +102,9 @@ async def test_while_a_title_is_written_its_line_has_the_keys_of_the_list(file: 
     async with open_chat(store=lambda: Store(file)) as chat:
         screen = await chat.list_conversations()
         await chat.press("ctrl+r", shows="enter rename")
-        assert not {"found.delete", "found.pin", "found.rename"} & live(chat.pilot.app)
+        assert not {"found.delete", "found.pin", "found.rename"} & live(chat.app)
         await chat.pilot.press("ctrl+x", "escape")
-        await chat.until(lambda: "found.delete" in live(chat.pilot.app))
+        await chat.until(lambda: "found.delete" in live(chat.app))
         assert screen.conversations.row is not None
         assert screen.conversations.row.summary.title == "mountains"
 
@@ -125,9 +125,9 @@ async def test_a_key_pressed_twice_opens_one_screen(key: str, tmp_path: Path) ->
     async with open_chat(live=live, store=lambda: Store(), size=(120, 40)) as chat:
         await chat.exchange("Hello", "Hi")
         chat.hit("", key, key, key)
-        await chat.until(lambda: len(chat.pilot.app.screen_stack) > 1)
+        await chat.until(lambda: len(chat.app.screen_stack) > 1)
         await chat.pilot.pause()
-        assert len(chat.pilot.app.screen_stack) == 2
+        assert len(chat.app.screen_stack) == 2
 
 
 async def test_keys_before_the_palette_is_shown_are_harmless() -> None:
@@ -135,9 +135,9 @@ async def test_keys_before_the_palette_is_shown_are_harmless() -> None:
         chat.hit("", "ctrl+p", "pagedown", "pageup", "pagedown")
         await chat.shows("what do you want to do?")
         chat.hit("", "escape", "escape", "escape")
-        await chat.until(lambda: isinstance(chat.pilot.app.screen, ChatScreen))
+        await chat.until(lambda: isinstance(chat.app.screen, ChatScreen))
         await chat.pilot.pause()
-        assert chat.pilot.app.is_running
+        assert chat.app.is_running
 
 
 async def test_text_enter_and_the_next_text_at_once_send_the_first() -> None:
@@ -167,7 +167,7 @@ async def test_alt_does_in_the_prompt_what_it_does_in_shells_and_stops_no_answer
             prompt.clear()
             await chat.type("one two")
             for event in [*(parser := InputParser()).feed(sequence), *parser.feed("")]:
-                chat.pilot.app.post_message(event)
+                chat.app.post_message(event)
             await chat.until(lambda: (chat.prompt, prompt.cursor_location) == expected)  # noqa: B023
         assert not chat.engine.cancelled
 

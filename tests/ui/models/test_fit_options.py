@@ -139,10 +139,10 @@ async def test_a_comparison_names_the_key_and_shows_no_options() -> None:
     async with open_comparison() as compare:
         compare.engine.emit(Failed(compare.engine.job_number, NO_ROOM))
         await compare.chat.shows("Free some memory and press r, or choose another pair in the chat (f6).")
-        assert not compare.chat.pilot.app.screen.query(FitOptionList)
+        assert not compare.chat.app.screen.query(FitOptionList)
         await compare.chat.pilot.press("r")
         await compare.chat.until(lambda: len(compare.engine.jobs) == 2)
-        assert not compare.chat.pilot.app.screen.query(ErrorNotice)
+        assert not compare.chat.app.screen.query(ErrorNotice)
 
 
 @pytest.mark.parametrize("key", ["ctrl+n", "left"])

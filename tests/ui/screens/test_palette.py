@@ -18,10 +18,10 @@ from tests.ui.settings.driver import open_settings
 
 async def open_palette(chat: Chat, query: str = "") -> Palette:
     await chat.pilot.press("ctrl+p")
-    await chat.until(lambda: isinstance(chat.pilot.app.screen, Palette))
+    await chat.until(lambda: isinstance(chat.app.screen, Palette))
     await chat.pilot.pause()
     await chat.pilot.press(*query)
-    palette = chat.pilot.app.screen
+    palette = chat.app.screen
     assert isinstance(palette, Palette)
     return palette
 
@@ -91,7 +91,7 @@ async def test_delete_leads_to_the_list_and_names_the_key(file: Path) -> None:
         await chat.exchange("Hello", "Hi")
         await open_palette(chat, "delete conv")
         await chat.pilot.press("enter")
-        await chat.until(lambda: isinstance(chat.pilot.app.screen, ConversationsScreen))
+        await chat.until(lambda: isinstance(chat.app.screen, ConversationsScreen))
         await chat.shows("ctrl+x: Delete a conversation")
 
 
@@ -100,7 +100,7 @@ async def test_an_unmatched_search_names_the_key_for_all_commands() -> None:
         await open_palette(chat, "xqz")
         await chat.shows("f1 lists every key and command.")
         await chat.pilot.press("enter")
-        assert isinstance(chat.pilot.app.screen, Palette)
+        assert isinstance(chat.app.screen, Palette)
 
 
 async def test_a_long_list_scrolls_to_the_chosen_line() -> None:
@@ -119,7 +119,7 @@ async def test_another_screen_lists_its_own_keys(file: Path) -> None:
 
 def point(chat: Chat, kind: type[events.MouseEvent], x: int, y: int, button: int = 0) -> None:
     """Send a mouse event to a cell, as the terminal does."""
-    driver = chat.pilot.app._driver
+    driver = chat.app._driver
     assert driver is not None
     driver.process_message(kind(None, x, y, 0, 0, button, False, False, False, x, y))
 
@@ -130,7 +130,7 @@ async def test_a_click_on_a_removed_widget_is_ignored() -> None:
         await chat.screen.view.mount(widget)
         await chat.shows("here")
         x, y = widget.region.x + 1, widget.region.y
-        with chat.pilot.app.batch_update():
+        with chat.app.batch_update():
             await widget.remove()
             for kind in (events.MouseDown, events.MouseMove, events.MouseUp):
                 point(chat, kind, x, y, 1)
@@ -152,9 +152,9 @@ async def test_the_keys_are_shown_only_once() -> None:
         await chat.press("f1", "ctrl+p", shows="what do you want to do?")
         await chat.press(*"keys", shows="Show every key")
         await chat.pilot.press("enter")
-        await chat.until(lambda: isinstance(chat.pilot.app.screen, KeyListScreen))
+        await chat.until(lambda: isinstance(chat.app.screen, KeyListScreen))
         await chat.pilot.press("escape")
-        await chat.until(lambda: chat.pilot.app.screen is chat.screen)
+        await chat.until(lambda: chat.app.screen is chat.screen)
 
 
 async def test_a_palette_has_room_for_entries_in_the_smallest_window() -> None:

@@ -77,7 +77,7 @@ async def test_a_pending_reload_can_be_done_later(file: Path) -> None:
         assert "ctrl+r reload" not in chat.text
         await chat.press("enter", *"16384", "enter", shows="ctrl+r reload")
         await chat.press("escape", "escape")
-        await chat.until(lambda: isinstance(chat.pilot.app.screen, ChatScreen))
+        await chat.until(lambda: isinstance(chat.app.screen, ChatScreen))
         assert chat.engine.loads == 1
         await chat.open()
         await chat.press("ctrl+r")

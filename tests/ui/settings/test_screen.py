@@ -270,7 +270,7 @@ async def test_a_full_disk_is_an_error_on_the_screen(file: Path, monkeypatch: py
 
 async def test_theme_and_motion_act_at_once_and_are_kept(file: Path) -> None:
     async with open_settings(file) as chat:
-        app = chat.pilot.app
+        app = chat.app
         await chat.find("appearance.theme")
         await chat.press("right")
         assert app.theme == "tandem-light"
@@ -280,8 +280,8 @@ async def test_theme_and_motion_act_at_once_and_are_kept(file: Path) -> None:
         app.theme = "nord"
         await chat.until(lambda: 'theme = "nord"' in file.read_text())
     async with open_settings(file, opened=False) as chat:
-        assert chat.pilot.app.theme == "nord"
-        assert chat.pilot.app.animation_level == "full"
+        assert chat.app.theme == "nord"
+        assert chat.app.animation_level == "full"
 
 
 async def test_the_mouse_chooses_and_changes(file: Path) -> None:

@@ -138,7 +138,7 @@ async def test_the_screen_of_tools() -> None:
     async with open_chat(tools=tools, live=live) as chat:
         await chat.type("/tools")
         await chat.press("enter", shows="not started")
-        assert isinstance(chat.pilot.app.screen, ToolsScreen)
+        assert isinstance(chat.app.screen, ToolsScreen)
         assert [row.split() for row in chat.rows if "not started" in row] == [
             [MARK, "files", "on", "not", "started"],
             ["web", "off", "not", "started"],
