@@ -34,8 +34,7 @@ class FitOptionLine(HorizontalGroup):
 
     def on_click(self, event: events.Click) -> None:
         event.stop()
-        if self._option.apply is not None:
-            self.post_message(FitOptionList.OptionTaken(self._option))
+        self.post_message(FitOptionList.OptionTaken(self._option))
 
 
 class FitOptionList(VerticalGroup, can_focus=True):
@@ -48,7 +47,7 @@ class FitOptionList(VerticalGroup, can_focus=True):
 
     @dataclass
     class OptionTaken(Message):
-        """The user takes an option, which can be applied."""
+        """The user takes an option, which may need a download first."""
 
         option: FitOption
 
