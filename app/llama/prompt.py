@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from app.conversations.message import Message, Prefill, Role
 from app.core.errors import TemplateError
 from app.core.pictures import MARK, PictureData
 from app.engine.text.call_formats import TRIGGERS, is_call_mark
-from app.engine.text.reasoning import AnswerPart, RenderedPrompt
+from app.engine.text.reasoning import AnswerPart, ReasoningMarkup, RenderedPrompt
 from app.engine.text.tool_calls import ToolCall
 from app.llama.model import Model
 from app.llama.reasoning_markup import markup_of
@@ -89,11 +90,16 @@ class PromptBuilder:
         prompt = self._build(
             messages, prefill, thinking, tools, self._encoder.tokens(pictures) if self._encoder else ()
         )
-        if not tools:
-            return prompt
-        marks = {token: text.encode() for text, token in self._model.control_tokens.items() if is_call_mark(text)}
-        markup = replace(self._written, calls=TRIGGERS).with_tokens(self._model.control_tokens)
-        return replace(prompt, tool_marks=marks, markup=markup)
+        return replace(prompt, tool_marks=self._tool_marks, markup=self._markup_with_calls) if tools else prompt
+
+    @cached_property
+    def _tool_marks(self) -> Mapping[int, bytes]:
+        # Gemma has thousands of control tokens.
+        return {token: text.encode() for text, token in self._model.control_tokens.items() if is_call_mark(text)}
+
+    @cached_property
+    def _markup_with_calls(self) -> ReasoningMarkup:
+        return replace(self._written, calls=TRIGGERS).with_tokens(self._model.control_tokens)
 
     def _build(
         self,
