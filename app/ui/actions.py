@@ -63,8 +63,8 @@ _visible_key = partial(Action, show=True, is_command=False)
 
 # fmt: off
 MATCHES = (
-    _visible_key("match.above", f"enter,up,{CHOOSE}", "request('match_above')", "match above", "Go to the match above"),
-    _visible_key("match.below", "down,shift+enter,ctrl+down,alt+down", "request('match_below')", "match below",
+    _visible_key("match.above", f"enter,up,{CHOOSE}", "seek(-1)", "match above", "Go to the match above"),
+    _visible_key("match.below", "down,shift+enter,ctrl+down,alt+down", "seek(1)", "match below",
                  "Go to the match below"),
 )
 """Actions on a match in this conversation, replacing those on its message with the same keys."""
@@ -74,8 +74,8 @@ MESSAGE = (
     # No letters: typed letters go to the prompt. The keys are those that act on the last answer elsewhere.
     _visible_key("message.edit", "enter,ctrl+e", "request('edit')", "edit", "Change it, as a branch", "branch"),
     _visible_key("message.copy", "f8", "request('copy')", "copy", "Copy the marked code, or the message", "clipboard"),
-    _visible_key("message.next_code", "tab", "request('next_code')", "next code", "Mark the next code block", "jump"),
-    _key("message.previous_code", "shift+tab", "request('previous_code')", "code above", "Mark the code block above"),
+    _visible_key("message.next_code", "tab", "step_code(1)", "next code", "Mark the next code block", "jump"),
+    _key("message.previous_code", "shift+tab", "step_code(-1)", "code above", "Mark the code block above"),
     _visible_key("message.again", "ctrl+r", "request('again')", "regenerate", "Regenerate, as a branch",
                  "branch again"),
     _visible_key("message.go_on", "ctrl+g", "request('go_on')", "continue", "Continue an answer that ended early"),
@@ -88,8 +88,8 @@ MESSAGE = (
     _visible_key("message.earlier", "left", "request('earlier')", "branch", "Show another branch", "version sibling",
                  key_display="left/right"),
     _key("message.later", "right", "request('later')", "next branch"),
-    _key("message.up", f"up,{CHOOSE}", "request('up')", "message above"),
-    _key("message.down", "down,ctrl+down,alt+down", "request('down')", "message below"),
+    _key("message.up", f"up,{CHOOSE}", "step(-1)", "message above"),
+    _key("message.down", "down,ctrl+down,alt+down", "step(1)", "message below"),
 )
 """Actions on the chosen message."""
 

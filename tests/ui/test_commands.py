@@ -17,7 +17,7 @@ from app.conversations.store import Store
 from app.core.errors import AppError, UsageError
 from app.ui.commands import COMMANDS
 from app.ui.composer.completion import CHOSEN
-from app.ui.composer.external_editor import edited
+from app.ui.composer.editor import edited
 from app.ui.transcript.navigation import code_blocks
 from app.ui.widgets.inputs import FilterInput
 from tests.settings.in_memory import in_memory

@@ -130,11 +130,6 @@ class ChatController:
                 view.messages.choose(message, focus=False)
             case "leave":
                 view.prompt.focus()
-            case "up":
-                view.messages.step(-1)
-            case "down":
-                if not view.messages.step(1):
-                    view.prompt.focus()
             case "edit":
                 self._edit(self.session.node(message.id), message)
             case "again":

@@ -28,7 +28,6 @@ from app.ui.commands import COMMANDS
 from app.ui.composer.included_files import chosen_file
 from app.ui.key_names import key
 from app.ui.terminal.copying import clipboard_picture, copy_text
-from app.ui.transcript.answer import AnswerMessage
 from app.ui.transcript.message import MessageItem
 from app.ui.transcript.navigation import code_blocks
 
@@ -58,28 +57,18 @@ class ConversationCommands:
     # Code blocks
 
     def perform(self, message: MessageItem, requested: str) -> None:
-        """Copy a message or its marked code, or mark another code block."""
+        """Copy a message, its marked code, or the code block with a number."""
         match requested:
             case "copy":
-                marked = message.marked_code if isinstance(message, AnswerMessage) else 0
-                if marked:
+                if marked := self._view.messages.marked_code:
                     self._copy_code(message.text, marked)
                 else:
                     copy_text(self._view.app, message.text, "the message")
             case code if code.startswith("copy_code "):
                 self._copy_code(message.text, int(code.partition(" ")[2]))
-            case "next_code" | "previous_code":
-                self._step_code(1 if requested == "next_code" else -1)
-            case "match_above" | "match_below":
-                self._seek_on(1 if requested == "match_below" else -1)
 
     def action_choose_code(self) -> None:
-        self._step_code(-1)
-
-    def _step_code(self, direction: int) -> None:
-        if not self._view.messages.step_code(direction):
-            where = "" if self._view.messages.chosen is None else " below" if direction > 0 else " above"
-            raise AppError(f"There is no code block{where}.")
+        self._view.messages.action_step_code(-1)
 
     def action_copy(self, what: str = "") -> None:
         """Copy the last answer, its last code, or the code block with a number in the visible answer."""
@@ -126,13 +115,9 @@ class ConversationCommands:
         if words and not self._view.messages.seek_on(-1, any_of([words])):
             raise AppError(f'"{printable(words)}" is not in this conversation.')
         if not words and self._view.messages.is_seeking:
-            self._seek_on(-1)
+            self._view.messages.action_seek(-1)
         elif not words:
             self.begin_command("find")
-
-    def _seek_on(self, direction: int) -> None:
-        if not self._view.messages.seek_on(direction):
-            raise AppError(f"There is no match {'below' if direction > 0 else 'above'}.")
 
     # Conversations and files
 

@@ -146,7 +146,7 @@ class ChatScreen(BaseScreen[None]):
         if self._clicked is not None:
             messages.choose(self._clicked)
         else:
-            messages.step(-1)
+            messages.action_step(-1)
 
     @on(PromptInput.Changed)
     def _on_typed(self) -> None:

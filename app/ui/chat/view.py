@@ -23,6 +23,7 @@ from app.session.session import Session
 from app.session.state import BlockedError
 from app.ui.chat.inspector import FIRST_TOKEN, Inspector, step_spans
 from app.ui.composer.completion import Suggestions, WaitingPrompts
+from app.ui.composer.editor import edited
 from app.ui.composer.input import PromptInput
 from app.ui.conversations.sidebar import Sidebar
 from app.ui.keys import way_out
@@ -168,8 +169,6 @@ class ChatView(Vertical):
     @work(exclusive=True, group="editor")
     async def action_editor(self) -> None:
         """Edit the prompt in the user's own editor."""
-        from app.ui.composer.external_editor import edited
-
         prompt = self.prompt
         try:
             prompt.type_over(printable(await edited(prompt.text, self.app)), 0, len(prompt.text))

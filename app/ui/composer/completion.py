@@ -130,7 +130,7 @@ class Suggestions(Static, can_focus=False):
 
 def completions(
     text: str, cursor: int, base: Path, files: Sequence[str] = (), picture_note: str | None = None
-) -> tuple[int, Sequence[Suggestion]] | None:
+) -> tuple[int, list[Suggestion]] | None:
     """Return the start of the completable text before a cursor, and suggestions for it, if any.
 
     Relative paths start from `base`; `files` are the known files below it. A `picture_note` is shown beside pictures.

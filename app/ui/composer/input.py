@@ -25,7 +25,7 @@ from app.ui.actions import bindings
 from app.ui.composer.completion import PastPrompts, Suggestion, Suggestions, completions
 from app.ui.composer.editor import LONGEST, PromptEditor
 from app.ui.composer.file_search import index_files
-from app.ui.composer.included_files import dropped_files, reference_at
+from app.ui.composer.included_files import dropped_files
 from app.ui.key_names import key
 from app.ui.widgets.hint import Hint
 
@@ -59,8 +59,6 @@ class PromptInput(PromptEditor):
         """The text and the cursor of the current suggestions."""
         self._files: Sequence[str] = ()
         """Files below the working folder."""
-        self._reference_start: int | None = None
-        """Start of the unfinished @ reference."""
         self._completed: tuple[int, int] | None = None
         """Start and end of the text that a suggestion replaces, if anything can be completed."""
         self._prompts: Sequence[tuple[str, str]] = ()
@@ -144,21 +142,17 @@ class PromptInput(PromptEditor):
             self._find()
         elif (text, cursor) != self._seen:
             self._seen = text, cursor
-            note = self.picture_note()
-            found = completions(text, cursor, Path(), self._files, note) if cursor is not None else None
-            self._index_files(text, cursor)
-            self._completed = (found[0], cursor) if found is not None and cursor is not None else None
-            nothing = (
-                f"No command matches; {key('app.keys')} lists all." if text.startswith("/") and " " not in text else ""
-            )
-            self.menu.offer(found[1] if found is not None else (), nothing if found is not None else "")
-
-    def _index_files(self, text: str, cursor: int | None) -> None:
-        reference = reference_at(text, cursor) if cursor is not None else None
-        start = reference[0] if reference is not None else None
-        if start is not None and start != self._reference_start:
-            self._find_files()
-        self._reference_start = start
+            before, self._completed = self._completed, None
+            offered, nothing = list[Suggestion](), ""
+            found = completions(text, cursor, Path(), self._files, self.picture_note()) if cursor is not None else None
+            if found is not None and cursor is not None:
+                start, offered = found
+                self._completed = start, cursor
+                if text.startswith("@", start) and (before is None or before[0] != start):
+                    self._find_files()
+                if text.startswith("/") and " " not in text:
+                    nothing = f"No command matches; {key('app.keys')} lists all."
+            self.menu.offer(offered, nothing)
 
     @work(exclusive=True, group="files")
     async def _find_files(self) -> None:

@@ -94,12 +94,6 @@ class ConversationPicker(Vertical):
         self.show()
 
     @on(FilterInput.Pressed)
-    def _press(self, event: FilterInput.Pressed) -> None:
-        if by := event.lines(self.conversations.page):
-            self.conversations.move(by)
-        else:
-            self._take()
-
     @on(ConversationList.Selected)
     def _take(self) -> None:
         row = self.conversations.row

@@ -31,7 +31,7 @@ from app.ui.models.downloads import UPDATE_S
 from app.ui.models.service import PairService
 from app.ui.text import MARK, cell
 from app.ui.widgets.choice_list import ChoiceList
-from app.ui.widgets.inputs import FilterInput, SourceInput
+from app.ui.widgets.inputs import SourceInput
 from app.ui.widgets.path_completion import continued_path
 
 if TYPE_CHECKING:
@@ -141,10 +141,6 @@ class AddPairScreen(SubScreen[str | None]):
             self.results.display = bool(found)
             nothing = "No repository with GGUF files has these words in its name."
             self.findings.update("" if found else nothing)
-
-    @on(FilterInput.Pressed)
-    def _press(self, event: FilterInput.Pressed) -> None:
-        self.results.move(event.lines(self.results.page))
 
     @on(RepositoryList.Selected)
     def _take(self) -> None:

@@ -77,9 +77,7 @@ class SetupScreen(SubScreen[LoadRequest | None]):
 
     @on(FilterInput.Pressed)
     def _press(self, event: FilterInput.Pressed) -> None:
-        if by := event.lines(self.pairs.page):
-            self.pairs.move(by)
-        elif event.key == "escape":
+        if event.key == "escape":
             self._go_back()
         else:
             self._take()

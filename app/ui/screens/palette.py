@@ -113,9 +113,7 @@ class Palette(ModalScreen[Entry | None], BaseScreen[Entry | None]):
 
     @on(FilterInput.Pressed)
     def _press(self, event: FilterInput.Pressed) -> None:
-        if by := event.lines(self.listed.page):
-            self.listed.move(by)
-        elif event.key == "escape":
+        if event.key == "escape":
             self.dismiss(None)
         else:
             self._take()

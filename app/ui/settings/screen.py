@@ -122,9 +122,7 @@ class SettingsScreen(SubScreen[bool]):
 
     @on(FilterInput.Pressed)
     def _press(self, event: FilterInput.Pressed) -> None:
-        if by := event.lines(self.settings.page):
-            self.settings.move(by)
-        elif event.key in ("left", "right"):
+        if event.key in ("left", "right"):
             self._step(-1 if event.key == "left" else 1)
         elif self._asks_to_reload:
             self.dismiss(True)

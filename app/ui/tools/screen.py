@@ -157,12 +157,6 @@ class ToolsScreen(SubScreen[None]):
         return tuple(server.name for server in self._servers if not server.is_disabled)
 
     @on(FilterInput.Pressed)
-    def _press(self, event: FilterInput.Pressed) -> None:
-        if by := event.lines(self.servers.page):
-            self.servers.move(by)
-        else:
-            self._toggle()
-
     @on(ServerList.Selected)
     def _toggle(self) -> None:
         if (row := self.servers.row) is not None:

@@ -39,7 +39,6 @@ class AnswerMessage(MessageItem):
 
     Attributes:
         tokens: The text in the colors of its sources, while it replaces the formatted text.
-        marked_code: Number of the marked code block, from 1; 0 for none.
         has_grown: Whether text arrived since the answer began or was continued.
     """
 
@@ -52,7 +51,6 @@ class AnswerMessage(MessageItem):
         self._segments: list[Segment] | None = None if self._text or self._thought or self._call_text else []
         """The whole answer with its sources; None if its beginning was not seen."""
         self.tokens: TokenPart | None = None
-        self.marked_code = 0
         self.has_grown = False
         self._styles: TokenStyles | None = None
         self._shows_reasoning = False
@@ -191,14 +189,7 @@ class AnswerMessage(MessageItem):
         self._call_text = "\n".join(map(shown_call, node.calls))
         self._arrange()
 
-    # Code blocks and search
-
-    def mark_code(self, number: int) -> int:
-        """Mark a code block; return its first line in the text. 0 removes the mark."""
-        if not number and not self.marked_code:
-            return 0
-        self.marked_code = number
-        return self.markdown.mark_code(number) if self.is_laid_out else 0
+    # Clicks and search
 
     def request_at(self, part: MessagePart, x: int, y: int) -> str:
         number = self.markdown.code_label_at(x, y) if part is self.markdown else None

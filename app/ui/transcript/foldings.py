@@ -104,9 +104,9 @@ class Reasoning(Folding):
 
     def __init__(self, text: str) -> None:
         self.markdown = MarkdownPart(prefix=_INDENT, style=QUIET)
-        self.text = self._unread = ""
+        self._unread = ""
         super().__init__(None, self.markdown)
-        self._n_words = 0
+        self._n_words, self._last = 0, ""
         self._began = self._latest = 0.0
         self._add(text)
 
@@ -117,9 +117,9 @@ class Reasoning(Folding):
         self._add(text)
 
     def _add(self, text: str) -> None:
-        continues_word = bool(self.text[-1:].strip() and text[:1].strip())
+        continues_word = bool(self._last.strip() and text[:1].strip())
         self._n_words += len(text.split()) - continues_word
-        self.text += text
+        self._last = text[-1:] or self._last
         self._unread += text
         seconds = self._latest - self._began
         time = f", {seconds:,.0f} s" if seconds >= 1 else ""

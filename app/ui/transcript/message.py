@@ -37,8 +37,8 @@ class Item:
     def __init__(self, parts: Sequence[MessagePart], *, is_notice: bool = False) -> None:
         self.parts = parts
         self.is_notice = is_notice
-        self._height = (0, 0)
-        """The last requested width, and the lines at that width."""
+        self._guess = (0, 0)
+        """A width, and the guessed lines at that width."""
 
     @property
     def is_laid_out(self) -> bool:
@@ -47,10 +47,10 @@ class Item:
     def n_lines(self, width: int) -> int:
         """Return the number of lines at a width; a guess until it is laid out."""
         if self.parts:
-            self._height = width, sum(part.n_lines(width) for part in self.parts)
-        elif self._height[0] != width:
-            self._height = width, self._guessed_lines(width)
-        return self._height[1]
+            return sum(part.n_lines(width) for part in self.parts)
+        if self._guess[0] != width:
+            self._guess = width, self._guessed_lines(width)
+        return self._guess[1]
 
     def _guessed_lines(self, width: int) -> int:
         return 1
@@ -129,9 +129,7 @@ class MessageItem(Item):
         """
         self._branch, self._branches, self.can_go_on = at, of, can_go_on
         # The arrows come first, because clicks on them depend on their position.
-        self._draw_label(_GAP_TEXT.join(filter(None, (self._speaker, self._arrows, printable(model)))))
-
-    def _draw_label(self, label: str) -> None:
+        label = _GAP_TEXT.join(filter(None, (self._speaker, self._arrows, printable(model))))
         self._label.put(0, [BriefRow(Content(label))])
 
     @property

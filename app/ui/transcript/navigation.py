@@ -18,6 +18,7 @@ from app.ui.transcript.answer import AnswerMessage
 from app.ui.transcript.message import MessageItem
 from app.ui.transcript.parts import MessagePart, TokenPart
 from app.ui.transcript.scroll import LineScroll
+from app.ui.widgets.hint import Hint
 
 
 class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
@@ -45,6 +46,8 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
     class SelectionChanged(Message):
         """Another message was selected, or none."""
 
+    marked_code = 0
+    """Number of the marked code block of the chosen answer, from 1; 0 for none."""
     _keys_act = False
     """Whether keys act on the chosen message, so that it is chosen only while the list has the focus."""
     _match: tuple[re.Pattern[str], int, MessagePart] | None = None
@@ -72,8 +75,9 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
             self._match[2].mark("match", None)
             self._match = None
         before, self.chosen, self._keys_act = self.chosen, message, focus
-        if isinstance(before, AnswerMessage) and before is not message:
-            before.mark_code(0)
+        if isinstance(before, AnswerMessage) and before is not message and self.marked_code:
+            before.markdown.mark_code(0)
+            self.marked_code = 0
         self._draw_again(each for each in (before, message) if each is not None)
         if message is not None:
             self.show_item(message)
@@ -91,8 +95,8 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
         if self._match is not None:
             above, below = key("match.above"), key("match.below")
             return f"{above}: match above, {below}: match below; {leaves}"
-        if isinstance(chosen, AnswerMessage) and chosen.marked_code:
-            return f"{key('message.copy')} copies code block {chosen.marked_code}; {leaves}"
+        if self.marked_code:
+            return f"{key('message.copy')} copies code block {self.marked_code}; {leaves}"
         return f"keys act on the chosen message; {leaves}" if chosen is not None else ""
 
     def _move(self) -> bool:
@@ -118,14 +122,15 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
                 part.changed = 0
             self.update(item)
 
-    def step(self, direction: int) -> bool:
-        """Select the message above (-1) or below (1), at first the last message; return False below the last."""
+    def action_step(self, direction: int) -> None:
+        """Select the message above (-1) or below (1), at first the last message; leave below the last."""
         # The reason why a prompt has no answer cannot be selected.
         messages = [message for message in self.messages if message.id is not None or message is self.chosen]
         at = messages.index(self.chosen) + direction if self.chosen is not None else len(messages) - 1
         if 0 <= at < len(messages):
             self.choose(messages[at])
-        return at < len(messages)
+        elif direction > 0:
+            self.action_request("leave")
 
     def find(self, node: int) -> MessageItem | None:
         """Return the message with this id, if it is on the branch."""
@@ -144,26 +149,27 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
         here = self.items.index(chosen) if chosen is not None else len(self.items) - 1
         for item in self.items[here:] if direction > 0 else self.items[here::-1]:
             if isinstance(item, AnswerMessage):
-                marked = item.marked_code if item is chosen else 0
+                marked = self.marked_code if item is chosen else 0
                 numbers = range(1, len(code_blocks(item.text)) + 1)[::direction]
                 for number in numbers:
                     if not marked or (number - marked) * direction > 0:
                         return item, number
         return None
 
-    def step_code(self, direction: int) -> bool:
-        """Mark the next (1) or the previous (-1) code block, at first the last block; return whether there is one."""
+    def action_step_code(self, direction: int) -> None:
+        """Mark the next (1) or the previous (-1) code block, at first the last block."""
         found = self._code_beyond(direction)
         if found is None:
-            return False
+            where = "" if self.chosen is None else " below" if direction > 0 else " above"
+            self.post_message(Hint.Requested(f"There is no code block{where}."))
+            return
         answer, number = found
         if answer is not self.chosen:
             self.choose(answer)
-        line = answer.mark_code(number)
+        self.marked_code, line = number, answer.markdown.mark_code(number)
         self.post_message(self.SelectionChanged())
         self.update(answer)
         self.show_line(answer, answer.markdown, line)
-        return True
 
     # Search
 
@@ -178,6 +184,11 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
             self.show_at_top(message)
             if words is not None:
                 self._show_match(message, words, 0)
+
+    def action_seek(self, direction: int) -> None:
+        """Choose the match above (-1) or below (1)."""
+        if not self.seek_on(direction):
+            self.post_message(Hint.Requested(f"There is no match {'below' if direction > 0 else 'above'}."))
 
     def seek_on(self, direction: int, words: re.Pattern[str] | None = None) -> bool:
         """Choose the match above (-1) or below (1), or the last match of new words; return whether there is one."""
@@ -272,8 +283,8 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
                 return bool(chosen.foldings)
             case "request", ("earlier" | "later",):
                 return chosen.has_branches
-            case "request", ("match_above" | "match_below",):
-                return self._match is not None
+            case "seek", _:
+                return self.is_seeking
             case "request", ("go_on",):
                 return chosen.can_go_on
             case "request", ("edit" | "again" | "fork" | "delete",):

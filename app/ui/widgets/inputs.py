@@ -20,6 +20,7 @@ from textual.widgets import Input, Static, TextArea
 from app.core.printable import printable
 from app.ui.actions import bindings
 from app.ui.text import MARK
+from app.ui.widgets.choice_list import ChoiceList
 
 _INVISIBLE_CATEGORIES = ("Zs", "Cf")
 """Unicode categories of spaces of any width, and of joiners."""
@@ -103,10 +104,13 @@ class QuietInput(Input):
 
 
 class FilterInput(QuietInput):
-    """Input that filters a list; the screen handles the keys that move in the list, and those of the `actions`."""
+    """Input that filters the list of its screen and moves in it; the screen handles the keys of the `actions`."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(key, f"forward('{key}')", show=False) for key in ("up", "down", "pageup", "pagedown")
+        Binding("up", "move(-1)", show=False),
+        Binding("down", "move(1)", show=False),
+        Binding("pageup", "page(-1)", show=False),
+        Binding("pagedown", "page(1)", show=False),
     ]
 
     def __init__(
@@ -121,13 +125,15 @@ class FilterInput(QuietInput):
 
     @dataclass
     class Pressed(Message):
-        """A key for the list."""
+        """A key for the screen."""
 
         key: str
 
-        def lines(self, page: int) -> int:
-            """Return how many lines down it moves, given the lines of a page; 0 for another key."""
-            return {"up": -1, "down": 1, "pageup": -page, "pagedown": page}.get(self.key, 0)
+    def action_move(self, rows: int) -> None:
+        self.screen.query_one(ChoiceList).move(rows)
+
+    def action_page(self, direction: int) -> None:
+        self.action_move(direction * self.screen.query_one(ChoiceList).page)
 
     def action_forward(self, key: str) -> None:
         self.post_message(self.Pressed(key))

@@ -33,7 +33,7 @@ async def test_keys_and_the_mouse_choose_the_step_that_is_explained() -> None:
             says(chat, (f"{number} ", D), details=replace(ROUND, number=number))
         await chat.until(lambda: listed(chat) == [">5", "4", "3"])
         await chat.shows("the target wrote 0 (p .54); the draft said ·len (draft p .61, target p .08)")
-        await chat.pilot.press("left")
+        await chat.pilot.press("right", "left")
         await chat.until(lambda: listed(chat) == ["5", ">4", "3"])
         await chat.pilot.press("left", "left")
         await chat.until(lambda: listed(chat) == ["3", ">2", "1"])
@@ -42,6 +42,9 @@ async def test_keys_and_the_mouse_choose_the_step_that_is_explained() -> None:
         assert listed(chat) == ["3", ">2", "1"]
         await chat.pilot.press("left", "left")
         await chat.until(lambda: listed(chat) == ["3", "2", ">1"])
+        await chat.pilot.press("right")
+        await chat.until(lambda: listed(chat) == ["3", ">2", "1"])
+        await chat.pilot.press("left")
         await chat.pilot.click(Inspector, offset=(10, 2))
         await chat.until(lambda: listed(chat) == ["3", ">2", "1"])
         await chat.pilot.click(Inspector, offset=(10, 6))

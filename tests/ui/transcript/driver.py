@@ -1,10 +1,7 @@
 """A chat about a long conversation, for tests."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-
-from textual import events
 
 from app.conversations.message import Role
 from app.conversations.store import Store
@@ -52,22 +49,6 @@ def body(chat: Chat) -> list[str]:
     """The visible rows of the conversation, without the scroll bar."""
     region = chat.screen.view.messages.scrollable_content_region
     return [row[: region.width].rstrip() for row in chat.rows[region.y : region.bottom]]
-
-
-async def settled(chat: Chat) -> None:
-    """Wait until everything is drawn."""
-    for _ in range(6):
-        drawn = asyncio.Event()
-        chat.screen.view.messages.call_after_refresh(drawn.set)
-        await drawn.wait()
-
-
-async def press(chat: Chat, *keys: str) -> None:
-    """Press keys, each after the changes of the previous key are drawn."""
-    for key in keys:
-        chat.pilot.app.post_message(events.Key(key, None))
-        await chat.had_turn()
-        await settled(chat)
 
 
 def laid_out(chat: Chat) -> int:

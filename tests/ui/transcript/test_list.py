@@ -19,8 +19,6 @@ from tests.ui.transcript.driver import (
     laid_out,
     long_chat,
     path,
-    press,
-    settled,
 )
 
 
@@ -33,31 +31,31 @@ async def test_every_message_is_passed_in_order() -> None:
             seen += [each for each in reversed(found) if each not in seen[-12:]]
             if "1." in found:
                 break
-            await press(chat, "pageup")
+            await chat.press("pageup")
         assert seen == [f"{n}." for n in range(MESSAGES, 0, -1)]
 
 
 async def test_a_page_down_and_up_leads_back() -> None:
     async with long_chat(path()) as chat:
-        await press(chat, "pageup", "pageup")
+        await chat.press("pageup", "pageup")
         for _ in range(4):
-            await press(chat, "pageup")
+            await chat.press("pageup")
             above = body(chat)
-            await press(chat, "pagedown")
+            await chat.press("pagedown")
             assert body(chat) != above
-            await press(chat, "pageup")
+            await chat.press("pageup")
             assert body(chat) == above
 
 
 async def test_one_key_goes_to_the_first_or_last_message() -> None:
     async with long_chat(path()) as chat:
         await chat.shows(f"message {MESSAGES}.")
-        await press(chat, "ctrl+home")
+        await chat.press("ctrl+home")
         await chat.shows("message 1.")
         assert chat.screen.view.messages.scroll_y == 0
         assert not chat.screen.view.messages.shows_end
         assert laid_out(chat) < MOST_LAID_OUT
-        await press(chat, "ctrl+end")
+        await chat.press("ctrl+end")
         await chat.shows(f"message {MESSAGES}.")
         assert chat.screen.view.messages.shows_end
 
@@ -66,18 +64,18 @@ async def test_visible_text_stays_while_an_answer_grows() -> None:
     async with long_chat(path()) as chat:
         await chat.send("go on")
         answer = chat.screen.view.messages.answer
-        await press(chat, "ctrl+home")
+        await chat.press("ctrl+home")
         await chat.shows("message 1.")
-        await press(chat, "pagedown", "pagedown")
+        await chat.press("pagedown", "pagedown")
         before = body(chat)
         for n in range(5):
             chat.engine.says(f"line {n}\n\n" * 30)
-            await settled(chat)
+            await chat.pilot.pause()
         await chat.shows("↓ new text below (ctrl+end)")
         assert body(chat) == before
         assert answer is not None
         assert answer.is_laid_out
-        await press(chat, "ctrl+end")
+        await chat.press("ctrl+end")
         await chat.shows("line 4")
         await chat.until(lambda: "new text below" not in chat.text)
         await chat.answer("the end")
@@ -100,16 +98,16 @@ async def test_the_scrollbar_grows_in_the_same_drawing_as_the_answer(monkeypatch
 
 async def test_a_resize_keeps_the_first_visible_message() -> None:
     async with long_chat(path(), size=(120, 40)) as chat:
-        await press(chat, "ctrl+home", *["pagedown"] * 4)
+        await chat.press("ctrl+home", *["pagedown"] * 4)
         first = first_visible(chat)
         await chat.pilot.resize_terminal(60, 30)
-        await settled(chat)
+        await chat.pilot.pause()
         assert first_visible(chat) == first
 
 
 async def test_keys_select_messages_that_are_not_laid_out() -> None:
     async with long_chat(path()) as chat:
-        await press(chat, "ctrl+up")
+        await chat.press("ctrl+up")
         for _ in range(25):
             chat.pilot.app.post_message(events.Key("up", None))
         await chat.until(lambda: (s := chat.screen.view.messages.chosen) is not None and s.id == MESSAGES - 25)
@@ -118,7 +116,7 @@ async def test_keys_select_messages_that_are_not_laid_out() -> None:
 
 async def test_the_prompt_takes_the_keys_when_the_selected_message_is_far_away() -> None:
     async with long_chat(path()) as chat:
-        await press(chat, "ctrl+up", "ctrl+home")
+        await chat.press("ctrl+up", "ctrl+home")
         await chat.shows("message 1.")
         await chat.type("next")
         await chat.pilot.press("enter")
@@ -145,27 +143,27 @@ async def test_branches_are_switched_from_a_message_far_up() -> None:
     nodes.insert(2, Node(1000, 1, Role.ASSISTANT, "the other answer", "", State.COMPLETE, 2.5))
     async with long_chat(nodes) as chat:
         await chat.shows(f"message {MESSAGES}.")
-        await press(chat, "ctrl+home")
+        await chat.press("ctrl+home")
         await chat.shows("Answer   ◂ 1 / 2 ▸")
         chat.screen.view.messages.choose(chat.screen.view.messages.messages[1])
-        await press(chat, "right")
+        await chat.press("right")
         await chat.shows("the other answer")
         await chat.until(lambda: chat.n_messages == 2)
-        await press(chat, "left")
+        await chat.press("left")
         await chat.shows("Answer   ◂ 1 / 2 ▸")
         await chat.until(lambda: chat.n_messages == MESSAGES)
         await chat.shows("message 2.")
-        await settled(chat)
+        await chat.pilot.pause()
         assert laid_out(chat) < MOST_LAID_OUT
 
 
 async def test_a_branch_that_replaces_visible_messages_is_shown_in_their_place() -> None:
     async with long_chat(path()) as chat:
-        await press(chat, "ctrl+home", "pagedown", "pagedown")
+        await chat.press("ctrl+home", "pagedown", "pagedown")
         messages, before, number = chat.screen.view.messages, body(chat), first_visible(chat)
         assert number is not None
         messages.show([*path()[: number - 1], *(replace(node, id=1000 + node.id) for node in path()[number - 1 :])])
-        await settled(chat)
+        await chat.pilot.pause()
         assert first_visible(chat) == 1000 + number
         assert body(chat) == before
 
@@ -173,7 +171,7 @@ async def test_a_branch_that_replaces_visible_messages_is_shown_in_their_place()
 async def test_one_key_unfolds_the_reasoning_of_every_answer() -> None:
     first = compose("look at this @notes", (Attachment("notes", "the contents"),))
     async with long_chat(path(first=first, reasoning="deep thought")) as chat:
-        await press(chat, "ctrl+t", "ctrl+home")
+        await chat.press("ctrl+t", "ctrl+home")
         await chat.shows("look at this")
         await chat.shows("deep thought")
         await chat.click("notes")

@@ -140,41 +140,32 @@ async def test_another_theme_another_width_and_a_selection_draw_everything(drawn
         assert set(drawn) == {"a", "b"}
 
 
-def layouts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the names of the widgets that request a layout from now on."""
+@pytest.mark.parametrize(
+    ("first", "shown", "more", "then", "thinking"),
+    [
+        ("".join(f"- line {n}\n" for n in range(80)), "line 79", "- line 80\n- line 81\n", "line 81", False),
+        ("one two", "2 words", " three", "3 words", True),
+    ],
+    ids=["answer", "reasoning"],
+)
+async def test_text_arrives_without_a_layout(
+    monkeypatch: pytest.MonkeyPatch, first: str, shown: str, more: str, then: str, thinking: bool
+) -> None:
     asked: list[str] = []
     refresh = Widget.refresh
 
-    def noted(self: Widget, *regions: Region, layout: bool = False, **more: bool) -> Widget:
-        if layout:
-            asked.append(type(self).__name__)
-        return refresh(self, *regions, layout=layout, **more)
+    def noted(self: Widget, *regions: Region, layout: bool = False, **others: bool) -> Widget:
+        asked.extend([type(self).__name__] * layout)
+        return refresh(self, *regions, layout=layout, **others)
 
-    monkeypatch.setattr(Widget, "refresh", noted)
-    return asked
-
-
-async def test_an_answer_grows_without_a_layout(monkeypatch: pytest.MonkeyPatch) -> None:
     async with open_chat(size=(120, 40)) as chat:
         await chat.send("go")
-        chat.engine.says("".join(f"- line {n}\n" for n in range(80)))
-        await chat.shows("line 79")
+        chat.engine.says(first, thinking=thinking)
+        await chat.shows(shown)
         await chat.pilot.pause()
-        asked = layouts(monkeypatch)
-        chat.engine.says("- line 80\n- line 81\n")
-        await chat.shows("line 81")
-        assert asked == []
-
-
-async def test_reasoning_is_counted_without_a_layout(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with open_chat(size=(120, 40)) as chat:
-        await chat.send("go")
-        chat.engine.says("one two", thinking=True)
-        await chat.shows("2 words")
-        await chat.pilot.pause()
-        asked = layouts(monkeypatch)
-        chat.engine.says(" three", thinking=True)
-        await chat.shows("3 words")
+        monkeypatch.setattr(Widget, "refresh", noted)
+        chat.engine.says(more, thinking=thinking)
+        await chat.shows(then)
         assert asked == []
 
 

@@ -33,9 +33,14 @@ def copied(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
     return texts
 
 
-def marked(chat: Chat) -> list[int]:
-    """Return the number of the marked code block of each answer."""
-    return [answer.marked_code for answer in chat.answers]
+def marked(chat: Chat) -> tuple[str, int]:
+    """Return the chosen message, and the number of its marked code block."""
+    return chat.chosen, chat.screen.view.messages.marked_code
+
+
+def bars(chat: Chat) -> int:
+    """Return the number of lines of code with the bar of a marked block."""
+    return sum(text.startswith("┃") for text in chat.styled("bold"))
 
 
 async def test_a_code_block_shows_and_has_its_own_key(copied: list[tuple[str, str]]) -> None:
@@ -75,17 +80,19 @@ async def test_keys_lead_from_block_to_block(copied: list[tuple[str, str]]) -> N
         active = {one.binding.id: one.enabled for one in chat.screen.active_bindings.values()}
         assert not active["message.next_code"]
         await chat.pilot.press("escape", "alt+c")
-        await chat.until(lambda: marked(chat) == [0, 1, 0])
+        await chat.until(lambda: marked(chat) == (ONE, 1))
         await chat.pilot.press("shift+tab", "alt+c")
-        await chat.until(lambda: marked(chat) == [1, 0, 0])
+        await chat.until(lambda: marked(chat) == (TWO, 1))
         await chat.press("shift+tab", shows="There is no code block above.")
         assert "message.next_code" in {one.binding.id for one in chat.screen.active_bindings.values() if one.enabled}
         await chat.pilot.press("tab")
-        await chat.until(lambda: marked(chat) == [2, 0, 0])
+        await chat.until(lambda: marked(chat) == (TWO, 2))
+        assert bars(chat) == 1
         await chat.pilot.press("f8")
         await chat.until(lambda: copied == [("ls", "code block 2 of 2")])
         await chat.pilot.press("escape")
-        await chat.until(lambda: marked(chat) == [0, 0, 0])
+        await chat.until(lambda: marked(chat) == ("", 0))
+        assert bars(chat) == 0
 
 
 async def test_without_code_the_key_says_so() -> None:

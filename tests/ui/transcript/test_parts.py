@@ -95,27 +95,6 @@ async def test_the_engine_is_asked_for_details_only_while_they_are_shown() -> No
         await chat.until(lambda: not chat.engine.inspected)
 
 
-async def test_left_and_right_step_through_the_steps_and_leave_what_is_typed_alone() -> None:
-    async with open_chat() as chat:
-        await chat.press("f3", shows="The verify steps of the next answer appear here")
-        await chat.send("go")
-        for number in (1, 2, 3):
-            says(chat, (f"{number} ", D), details=replace(ROUND, number=number))
-        await chat.shows("step 3 of 3")
-        await chat.press("left", shows="step 2 of 3")
-        says(chat, ("4", D), details=replace(ROUND, number=4))
-        await chat.shows("step 2 of 4")
-        await chat.press("left", "left", "left", shows="step 1 of 4")
-        await chat.pilot.press("right", "right", "right", "right")
-        says(chat, ("5", D), details=replace(ROUND, number=5))
-        await chat.shows("step 5 of 5")
-        await chat.type("ab")
-        await chat.pilot.press("left")
-        await chat.pilot.press("c")
-        await chat.until(lambda: chat.prompt == "acb")
-        await chat.shows("step 5 of 5")
-
-
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
 async def test_the_steps_of_an_answer_that_has_ended_are_there_and_the_key_that_leaves(size: tuple[int, int]) -> None:
     async with open_chat(size=size) as chat:
@@ -223,22 +202,11 @@ def test_a_long_token_view_is_the_same_in_pieces(size: int) -> None:
     assert len(whole.frozen) > 4
 
 
-@pytest.mark.parametrize("shown", ["before", "behind"])
-async def test_reasoning_and_answer_are_separated(shown: str) -> None:
-    async with open_chat() as chat:
-        if shown == "before":
-            await chat.pilot.press("f3")
-        await chat.send("count")
-        chat.engine.says("I can count.", thinking=True)
-        chat.engine.says("One, ")
-        await chat.until(lambda: chat.answers[0].text == "One, ")
-        chat.engine.goes_on("two.")
-        await chat.ready()
-        if shown == "behind":
-            await chat.pilot.press("f3")
-        await chat.shows("One, two.")
-        at = next(at for at, row in enumerate(chat.rows) if "I can count." in row)
-        assert [row.strip(" │") for row in chat.rows[at : at + 3]] == ["I can count.", "", "One, two."]
+def test_a_blank_row_separates_reasoning_and_answer() -> None:
+    document = TokenDocument()
+    document.append([Segment("I can count.", D, reasoning=True), Segment("One, ", D)])
+    document.append([Segment("two.", D)])
+    assert [row.content.plain for row in [*document.frozen, *document.open]] == ["I can count.", "", "One, two."]
 
 
 async def test_an_answer_that_was_not_seen_from_its_beginning_stays_formatted(tmp_path: Path) -> None:
