@@ -47,6 +47,15 @@ async def test_a_file_is_offered_included_and_folded(folder: Path) -> None:
         await chat.shows("Buy milk.")
 
 
+async def test_each_reference_finds_the_files_below_the_folder(folder: Path) -> None:
+    async with open_chat() as chat:
+        await chat.type("see @b.txt")
+        await chat.shows(f"{CHOSEN}my files/a b.txt")
+        (folder / "my files" / "new.txt").write_text("later")
+        await chat.type(" and @new")
+        await chat.shows(f"{CHOSEN}my files/new.txt")
+
+
 async def test_tab_completes_through_directories_at_any_speed() -> None:
     async with open_chat() as chat:
         await chat.pilot.press(*"see", "space", "@", *"my", "tab")
