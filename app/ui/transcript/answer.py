@@ -123,10 +123,6 @@ class AnswerMessage(MessageItem):
     def _find_foldings(self) -> None:
         self.foldings = [self.reasoning] if self._thought.strip() else ()
 
-    def place(self, at: int, of: int, *, can_go_on: bool, model: str) -> None:
-        super().place(at, of, can_go_on=can_go_on, model=model)
-        self._draw_remark()
-
     def show_reasoning(self, *, shown: bool) -> None:
         """Open or close the reasoning."""
         self._shows_reasoning = shown

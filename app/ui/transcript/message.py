@@ -131,6 +131,10 @@ class MessageItem(Item):
         # The arrows come first, because clicks on them depend on their position.
         label = _GAP_TEXT.join(filter(None, (self._speaker, self._arrows, printable(model))))
         self._label.put(0, [BriefRow(Content(label))])
+        self._draw_remark()
+
+    def _draw_remark(self) -> None:
+        """Show below the text what else there is to say."""
 
     @property
     def _arrows(self) -> str:
@@ -215,10 +219,9 @@ class ToolMessage(MessageItem):
     def _remark(self) -> MessagePart:
         return MessagePart([Row()], style=QUIET)
 
-    def place(self, at: int, of: int, *, can_go_on: bool, model: str) -> None:
-        super().place(at, of, can_go_on=can_go_on, model=model)
-        more = [*typed_rows(f"{key('chat.go_on')} continues"), Row()] if can_go_on else [Row()]
-        self._remark.put(0, more)
+    def _draw_remark(self) -> None:
+        more = f"{key('chat.go_on')} continues" if self.can_go_on else ""
+        self._remark.put(0, [*typed_rows(more), Row()])
 
     def part_with(self, words: re.Pattern[str]) -> MessagePart:
         (folding,) = self.foldings

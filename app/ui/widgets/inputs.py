@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import unicodedata
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingsMap, BindingType
 from textual.containers import Horizontal
 from textual.message import Message
-from textual.suggester import Suggester
 from textual.widget import Widget
 from textual.widgets import Input, Static, TextArea
 
@@ -83,14 +82,8 @@ class TextEditor(TextArea):
 class QuietInput(Input):
     """An input without a frame."""
 
-    def __init__(
-        self,
-        placeholder: str,
-        id: str | None = None,  # noqa: A002 - Textual calls it so
-        *,
-        suggester: Suggester | None = None,
-    ) -> None:
-        super().__init__(placeholder=placeholder, compact=True, select_on_focus=False, suggester=suggester, id=id)
+    def __init__(self, placeholder: str, **more: Any) -> None:
+        super().__init__(placeholder=placeholder, compact=True, select_on_focus=False, **more)
         self.cursor_blink = False
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -113,14 +106,8 @@ class FilterInput(QuietInput):
         Binding("pagedown", "page(1)", show=False),
     ]
 
-    def __init__(
-        self,
-        placeholder: str,
-        *actions: str,
-        id: str | None = None,  # noqa: A002 - Textual calls it so
-        suggester: Suggester | None = None,
-    ) -> None:
-        super().__init__(placeholder, id, suggester=suggester)
+    def __init__(self, placeholder: str, *actions: str, **more: Any) -> None:
+        super().__init__(placeholder, **more)
         self._bindings.key_to_bindings.update(BindingsMap(bindings(*actions)).key_to_bindings)
 
     @dataclass
