@@ -225,8 +225,7 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
 
         part.mark("match", look)
         self._draw_again([message])
-        if part in message.parts:
-            self.show_line(message, part, part.line_of(row, match.start()))
+        self.show_line(message, part, part.line_of(row, match.start()))
         return True
 
     # Keys and clicks

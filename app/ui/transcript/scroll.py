@@ -255,7 +255,9 @@ class LineScroll(ScrollView, RowCanvas):
             self._scroll_to_line(end - self._height)
 
     def show_line(self, item: Item, part: MessagePart, line: int) -> None:
-        """Scroll until a line of a part is visible, unless it already is."""
+        """Scroll until a line of a part is visible, unless it already is, or the tokens replace the part."""
+        if part not in item.parts:
+            return
         line += self._top_of(item) + item.top_of(part, self._width)
         if not 0 <= line - round(self.scroll_y) < self._height - 1:
             self._scroll_to_line(line - _LINES_ABOVE)

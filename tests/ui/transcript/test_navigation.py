@@ -95,6 +95,14 @@ async def test_keys_lead_from_block_to_block(copied: list[tuple[str, str]]) -> N
         assert bars(chat) == 0
 
 
+async def test_code_is_copied_while_tokens_replace_it(copied: list[tuple[str, str]]) -> None:
+    async with open_chat() as chat:
+        await chat.pilot.press("f3")
+        await chat.exchange("code", TWO)
+        await chat.press("alt+c", "f8")
+        await chat.until(lambda: copied == [("ls", "code block 2 of 2")])
+
+
 async def test_without_code_the_key_says_so() -> None:
     async with open_chat() as chat:
         await chat.press("alt+c", shows="There is no code block.")
