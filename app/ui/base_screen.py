@@ -16,8 +16,10 @@ from textual.widget import Widget
 
 from app.ui.keys import KeyBar, in_order
 from app.ui.terminal.compositor import LineCompositor
+from app.ui.widgets.choice_list import ChoiceList
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.hint import Hint
+from app.ui.widgets.inputs import FilterInput
 
 _T = TypeVar("_T")
 
@@ -34,6 +36,11 @@ class BaseScreen(Screen[_T]):
     @on(Hint.Requested)
     def _say(self, event: Hint.Requested) -> None:
         self.query_one(Hint).say(event.text)
+
+    @on(FilterInput.Moved)
+    def _move_in_list(self, event: FilterInput.Moved) -> None:
+        listed = self.query_one(ChoiceList)
+        listed.move(event.direction * (listed.page if event.by_page else 1))
 
     @on(events.Mount)
     def _watch_app_focus(self) -> None:

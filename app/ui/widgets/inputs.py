@@ -19,7 +19,6 @@ from textual.widgets import Input, Static, TextArea
 from app.core.printable import printable
 from app.ui.actions import bindings
 from app.ui.text import MARK
-from app.ui.widgets.choice_list import ChoiceList
 
 _INVISIBLE_CATEGORIES = ("Zs", "Cf")
 """Unicode categories of spaces of any width, and of joiners."""
@@ -97,13 +96,13 @@ class QuietInput(Input):
 
 
 class FilterInput(QuietInput):
-    """Input that filters the list of its screen and moves in it; the screen handles the keys of the `actions`."""
+    """Input that filters the list of its screen; the screen moves in it, and handles the keys of the `actions`."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "move(-1)", show=False),
         Binding("down", "move(1)", show=False),
-        Binding("pageup", "page(-1)", show=False),
-        Binding("pagedown", "page(1)", show=False),
+        Binding("pageup", "move(-1, True)", show=False),
+        Binding("pagedown", "move(1, True)", show=False),
     ]
 
     def __init__(self, placeholder: str, *actions: str, **more: Any) -> None:
@@ -116,11 +115,15 @@ class FilterInput(QuietInput):
 
         key: str
 
-    def action_move(self, rows: int) -> None:
-        self.screen.query_one(ChoiceList).move(rows)
+    @dataclass
+    class Moved(Message):
+        """A key moves up (-1) or down (1) in the list; it follows the messages about earlier typed characters."""
 
-    def action_page(self, direction: int) -> None:
-        self.action_move(direction * self.screen.query_one(ChoiceList).page)
+        direction: int
+        by_page: bool = False
+
+    def action_move(self, direction: int, by_page: bool = False) -> None:
+        self.post_message(self.Moved(direction, by_page))
 
     def action_forward(self, key: str) -> None:
         self.post_message(self.Pressed(key))
