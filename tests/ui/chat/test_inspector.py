@@ -95,18 +95,18 @@ async def test_a_clicked_token_chooses_its_step_and_is_marked() -> None:
         await chat.pilot.press("f3")
         await chat.send("go")
         says(chat, ("First", T))
-        for number, word in enumerate((" one", " two", " three"), 1):
+        for number, word in enumerate((" one\n", "two", " three"), 1):
             says(chat, (word, D), details=replace(ROUND, number=number, written=(word.encode(),), n_accepted=1))
-        await chat.shows("First one two three")
+        await chat.shows("two three")
         await chat.click("two")
         await chat.shows("step 2 of 3")
-        await chat.until(lambda: chat.styled("reverse") == [" two"])
+        await chat.until(lambda: chat.styled("reverse") == ["two"])
         assert chat.screen.view.prompt.has_focus
         await chat.pilot.press("left")
-        await chat.until(lambda: chat.styled("reverse") == [" one"])
+        await chat.until(lambda: chat.styled("reverse") == [" one⏎"])
         await chat.click("First")
         await chat.shows("The first token comes with the prompt, before step 1.")
-        assert chat.styled("reverse") == [" one"]
+        assert chat.styled("reverse") == [" one⏎"]
 
 
 def test_a_step_is_found_in_the_text_of_an_answer() -> None:

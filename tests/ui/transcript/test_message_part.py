@@ -11,6 +11,7 @@ from textual.widget import Widget
 
 from app.ui.reading.document import MarkdownDocument
 from app.ui.reading.rows import Line, Row
+from app.ui.transcript.foldings import Reasoning
 from app.ui.transcript.message import Item
 from app.ui.transcript.parts import MessagePart
 from app.ui.transcript.scroll import LineScroll
@@ -167,6 +168,12 @@ async def test_text_arrives_without_a_layout(
         chat.engine.says(more, thinking=thinking)
         await chat.shows(then)
         assert asked == []
+
+
+def test_a_word_of_the_reasoning_in_two_pieces_counts_once() -> None:
+    reasoning = Reasoning("think")
+    reasoning.add("ing hard")
+    assert [row.content.plain for row in reasoning.parts[0].rows] == ["▸ reasoning, 2 words"]
 
 
 async def test_the_end_stays_visible_in_a_lower_window() -> None:
