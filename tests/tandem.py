@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from app.core.program import python_command, python_environment
+from tests.hanging import HANGS_S
 
 
 class Said(NamedTuple):
@@ -46,7 +47,7 @@ def run_process(*words: str | Path, code: int = 0, stdin: str | None = None, **v
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=HANGS_S,
         check=False,
     )
     assert done.returncode == code, done.stderr

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from tests.hanging import HANGS_S
+
 _ROOT = Path(__file__).parents[1]
 _SCRIPT = _ROOT / ".ci" / "run"
 
@@ -71,7 +73,7 @@ class TestWithoutTmux:
             env={"PATH": str(folder), **environment},
             capture_output=True,
             text=True,
-            timeout=240,
+            timeout=HANGS_S,
             check=False,
         )
 

@@ -155,14 +155,13 @@ class Sandbox(ImmutableSandboxedEnvironment):
         used_s: list[float] = []
 
         def run() -> None:
-            with suppress(SystemExit):
-                read_s = _thread_clock()
-                clocks.put(read_s)
-                try:
-                    results.append(work())
-                except Exception as error:
-                    errors.append(error)
-                used_s.append(read_s())
+            read_s = _thread_clock()
+            clocks.put(read_s)
+            try:
+                results.append(work())
+            except Exception as error:
+                errors.append(error)
+            used_s.append(read_s())
 
         thread = threading.Thread(target=run, name="template", daemon=True)
         thread.start()

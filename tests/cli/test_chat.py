@@ -23,6 +23,7 @@ from app.worker.engine_worker import EngineWorker
 from app.worker.events import Event, Finished, Loaded
 from app.worker.request import AnswerRequest
 from tests.fakes import FakeModel, mixing
+from tests.hanging import HANGS_S
 from tests.pairs import FakePair
 
 GREEDY = SamplingParams(temperature=0)
@@ -50,7 +51,7 @@ class Chat:
 
     def until(self, kind: type[Event], number: int) -> Event:
         while True:
-            event = self.events.get(timeout=240)
+            event = self.events.get(timeout=HANGS_S)
             if isinstance(event, kind) and getattr(event, "request", None) == number:
                 return event
 
@@ -72,7 +73,7 @@ def test_requests_and_prompts_wait_for_each_other(chat: Chat) -> None:
     port = int(sentence.split(":")[2].partition("/")[0])
     prompt = chat.engine.answer(PROMPT)
     chat.until(Step, prompt)
-    connection = HTTPConnection("127.0.0.1", port, timeout=240)
+    connection = HTTPConnection("127.0.0.1", port, timeout=HANGS_S)
     body = {"messages": [{"role": "user", "content": "abc"}], "max_tokens": 3}
     connection.request("POST", "/v1/chat/completions", json.dumps(body))
     # The request waits behind the prompt, which only the chat stops.
@@ -92,7 +93,7 @@ def test_run_finds_the_server_by_the_open_pair(chat: Chat) -> None:
     server = server_for(chat.loader, {})
     assert server is not None
     assert server_for(chat.loader, {"ctx": 512}) is None
-    connection = HTTPConnection("127.0.0.1", urlsplit(server.url).port or 0, timeout=240)
+    connection = HTTPConnection("127.0.0.1", urlsplit(server.url).port or 0, timeout=HANGS_S)
     body = {"messages": [{"role": "user", "content": "abc"}], "max_tokens": 3, "tandem": True}
     connection.request("POST", "/v1/chat/completions", json.dumps(body))
     assert json.loads(connection.getresponse().read())["tandem"]["summary"].startswith("3 tokens")

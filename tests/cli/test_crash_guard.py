@@ -11,6 +11,8 @@ from textwrap import indent
 import psutil
 import pytest
 
+from tests.hanging import HANGS_S
+
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot fork")
 
 _PROGRAM = """
@@ -55,7 +57,7 @@ def start() -> Iterator[Start]:
 
 
 def _ended(process: subprocess.Popen[str]) -> tuple[int, str, str]:
-    output, errors = process.communicate(timeout=240)
+    output, errors = process.communicate(timeout=HANGS_S)
     return process.returncode, output, " ".join(errors.split())
 
 

@@ -27,6 +27,7 @@ from app.server.app import bound_socket
 from app.server.engine_queue import Metrics
 from app.worker.events import Failed, Notice
 from tests.fake_engine import PAIR
+from tests.hanging import HANGS_S
 
 pytestmark = pytest.mark.native
 
@@ -49,7 +50,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[subproces
 
 
 def test_the_server_answers(server: tuple[subprocess.Popen[str], int, dict[str, str]]) -> None:
-    connection = HTTPConnection("127.0.0.1", server[1], timeout=240)
+    connection = HTTPConnection("127.0.0.1", server[1], timeout=HANGS_S)
     body = {"messages": [{"role": "user", "content": "Say hello."}], "max_tokens": 8, "temperature": 0}
     connection.request("POST", "/v1/chat/completions", json.dumps(body), {"Authorization": "Bearer secret"})
     answer = json.loads(connection.getresponse().read())

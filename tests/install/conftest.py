@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from app.hardware.build_choices import known_builds
+from tests.hanging import HANGS_S
 from tests.install.package_index import make_packages, served_packages
 
 
@@ -58,7 +59,7 @@ class User:
             env={**self._environment, **environment},
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=HANGS_S,
             check=False,
         )
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from app.hardware.build_choices import known_builds
+from tests.hanging import HANGS_S
 from tests.install.conftest import User, tool
 from tests.install.package_index import OTHER_PLATFORM
 
@@ -153,7 +154,7 @@ def _is_managed() -> bool:
     code = "import sysconfig, pip; print(sysconfig.get_path('stdlib'))"
     if not Path(SYSTEM_PYTHON).is_file():
         return False
-    done = subprocess.run([SYSTEM_PYTHON, "-c", code], capture_output=True, text=True, timeout=240, check=False)
+    done = subprocess.run([SYSTEM_PYTHON, "-c", code], capture_output=True, text=True, timeout=HANGS_S, check=False)
     return Path(done.stdout.strip() or "/nowhere", "EXTERNALLY-MANAGED").is_file()
 
 

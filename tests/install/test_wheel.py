@@ -12,6 +12,7 @@ import pytest
 from packaging.metadata import Metadata
 
 from app import __version__
+from tests.hanging import HANGS_S
 
 _ROOT = Path(__file__).parents[2]
 
@@ -20,7 +21,7 @@ _ROOT = Path(__file__).parents[2]
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run(command, cwd=_ROOT, check=True, capture_output=True, timeout=120)
+    subprocess.run(command, cwd=_ROOT, check=True, capture_output=True, timeout=HANGS_S)
     (file,) = folder.iterdir()
     return file
 
@@ -52,7 +53,7 @@ def test_the_installed_wheel_runs(wheel: Path, tmp_path: Path) -> None:
     venv.create(tmp_path / "venv", symlinks=os.name != "nt")
     scripts = tmp_path / "venv" / ("Scripts" if os.name == "nt" else "bin")
     python = [sys.executable, "-m", "pip", "--python", str(scripts / "python"), "install", "--no-deps", "--no-index"]
-    subprocess.run([*python, str(wheel)], check=True, capture_output=True, timeout=120)
+    subprocess.run([*python, str(wheel)], check=True, capture_output=True, timeout=HANGS_S)
     # The dependencies are those of this environment, and the package is the installed one.
     environment = {**os.environ, "PYTHONPATH": sysconfig.get_path("purelib")}
 
@@ -63,7 +64,7 @@ def test_the_installed_wheel_runs(wheel: Path, tmp_path: Path) -> None:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=240,
+            timeout=HANGS_S,
             check=True,
         ).stdout
 

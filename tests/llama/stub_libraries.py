@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.hanging import HANGS_S
+
 needs_compiler = pytest.mark.skipif(
     sys.platform != "linux" or shutil.which("cc") is None, reason="compiles shared libraries of Linux"
 )
@@ -21,6 +23,6 @@ def compile_library(file: Path, code: str, *needed: Path) -> Path:
     source = file.with_suffix(".c")
     source.write_text(code)
     name = f"-Wl,--no-as-needed,-soname,{file.name}"
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", file, source, name, *needed], check=True, timeout=60)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", file, source, name, *needed], check=True, timeout=HANGS_S)
     source.unlink()
     return file

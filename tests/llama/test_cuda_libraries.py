@@ -14,6 +14,7 @@ from app.core.program import python_environment
 from app.hardware.builds import LibraryError
 from app.llama import library
 from app.llama.installed import STARTED, files_identity
+from tests.hanging import HANGS_S
 from tests.llama.stub_libraries import HARMLESS, compile_library, needs_compiler
 
 IMPORT = """
@@ -42,7 +43,7 @@ class Machine:
     def import_error(self) -> str:
         command = [sys.executable, "-P", "-c", IMPORT]
         done = subprocess.run(
-            command, env=python_environment(), capture_output=True, text=True, timeout=240, check=True
+            command, env=python_environment(), capture_output=True, text=True, timeout=HANGS_S, check=True
         )
         return done.stdout.strip()
 

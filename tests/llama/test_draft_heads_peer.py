@@ -15,6 +15,7 @@ from app.engine.generator import Generator, Request
 from app.engine.types import DraftParams
 from tests.bench.draft_kinds import ForcedDrafting, ForcedSampler
 from tests.bench.peer import LlamaServer
+from tests.hanging import HANGS_S
 from tests.llama.conftest import Load
 from tests.llama.generation import GREEDY, answer
 from tests.llama.test_draft_heads import PROMPT, drafter_of
@@ -37,7 +38,9 @@ def reply_of(kind: str | None, target: Path, draft: Path | None, p_min: float, *
     with LlamaServer(PEER, target, 1, 1024, extra) as server:
         body = LlamaServer.greedy(PROMPT, N_TOKENS) | {"ignore_eos": True, "return_tokens": True}
         url, header = f"http://127.0.0.1:{server.address[1]}/completion", {"Content-Type": "application/json"}
-        with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), header), timeout=240) as got:
+        with urllib.request.urlopen(
+            urllib.request.Request(url, json.dumps(body).encode(), header), timeout=HANGS_S
+        ) as got:
             reply: dict[str, Any] = json.load(got)
     return reply
 

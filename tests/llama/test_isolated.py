@@ -19,6 +19,7 @@ from app.worker.engine_worker import EngineWorker
 from app.worker.events import Event, Failed, Finished, Loaded
 from app.worker.isolated_engine import IsolatedEngine
 from app.worker.loading import measured_params
+from tests.hanging import HANGS_S
 from tests.llama.conftest import Begin
 from tests.llama.params import loader_of
 from tests.llama.tiny_model import write_aborting_model
@@ -87,7 +88,7 @@ def test_a_pair_that_does_not_fit_is_refused_with_the_offers() -> None:
     engine = IsolatedEngine([events.put], python_command("-c", small))
     try:
         engine.load(loader_of("--isolate", "--ctx", "2048"))
-        told = events.get(timeout=120)
+        told = events.get(timeout=HANGS_S)
     finally:
         engine.close(30)
 

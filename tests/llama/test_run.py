@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.json_keys import JSON_KEYS, TIMINGS
+from tests.hanging import HANGS_S
 from tests.tandem import run_process
 
 pytestmark = pytest.mark.native
@@ -50,7 +51,7 @@ def test_no_run_waits_for_a_measurement_and_each_learns_for_the_next(tmp_path: P
     command = [sys.executable, "-c", _WITHOUT_MEASURING, "run", *GREEDY, "Name a color."]
     learned = []
     for _ in range(2):
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=HANGS_S, check=False)
         assert done.returncode == 0
         assert done.stdout.strip()
         assert done.stdout.endswith("\n")
@@ -84,7 +85,7 @@ def test_interrupt_stops_cleanly_with_counters() -> None:
     while len(first) < 20:
         first += os.read(process.stdout.fileno(), 20)
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=240)
+    _, errors = process.communicate(timeout=HANGS_S)
 
     assert process.returncode == 130
     assert b", first token after " in errors

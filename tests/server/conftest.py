@@ -18,6 +18,7 @@ from app.settings.layers import DEFAULTS, Resolved
 from app.worker.engine_worker import EngineWorker
 from app.worker.events import Loaded
 from tests.fakes import FakeModel, mixing
+from tests.hanging import HANGS_S
 from tests.pairs import FakePair
 
 UNDRAFTED = DEFAULTS.over({"sampling.temp": 0.0, "draft.mode": "off"})
@@ -34,7 +35,7 @@ class Server:
     ended: list[tuple[str, str, int]] = field(default_factory=list)
 
     def connect(self) -> HTTPConnection:
-        return HTTPConnection("127.0.0.1", self.port, timeout=240)
+        return HTTPConnection("127.0.0.1", self.port, timeout=HANGS_S)
 
     def send(
         self, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None

@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from tests.fakes import FakeModel, mixing
+from tests.hanging import HANGS_S
 from tests.pairs import FakePair
 from tests.server.conftest import Serve, n_tickets
 from tests.server.test_app import until
@@ -150,6 +151,6 @@ def test_random_requests_are_answered_or_explained(serve: Serve) -> None:
 @pytest.mark.skipif("TANDEM_FUZZ_URL" not in os.environ, reason="TANDEM_FUZZ_URL names no server with a short context")
 def test_a_real_model_answers_or_explains_random_requests() -> None:
     random, address = Random(), urlsplit(os.environ["TANDEM_FUZZ_URL"])
-    connection = HTTPConnection(address.hostname or "", address.port, timeout=120)
+    connection = HTTPConnection(address.hostname or "", address.port, timeout=HANGS_S)
     for _ in range(N_REQUESTS):
         send_random(connection, random)

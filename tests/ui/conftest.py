@@ -64,6 +64,14 @@ def quick_pace(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
+def lasting_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep each message until the next one, however slowly a test reads it."""
+    monkeypatch.setattr(App, "NOTIFICATION_TIMEOUT", 3600.0)
+    for module in ("app.ui.widgets.hint", "app.ui.app"):
+        monkeypatch.setattr(f"{module}.SHOWN_S", 3600.0)
+
+
+@pytest.fixture(autouse=True)
 def uncounted_prompts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Count no typed prompt, however slowly a test types; a test of the count sets its own time."""
     monkeypatch.setattr("app.ui.chat.input_line.COUNT_AFTER_S", 3600.0)

@@ -27,13 +27,13 @@ from app.ui.conversations.picker import ConversationPicker, ConversationsScreen
 from app.ui.sidebar.panel import StatusLine
 from app.ui.transcript.answer import AnswerMessage
 from tests.fake_engine import FIXED, FakeEngine
+from tests.hanging import HANGS_S
 from tests.ui.fakes import fake_app
 
 WIDE = (150, 30)
 """A window with room for everything beside the conversation."""
 NOW = 1_700_000_000.0
 """The time at which pictures are taken; see `even_clock`."""
-_PATIENCE_S = 600.0
 _EQUAL_FRAMES = 3
 """Equal frames, with all messages handled in between, after which the screen counts as unchanged."""
 _FRAME_S = 0.03
@@ -59,7 +59,7 @@ class Driver:
 
     async def until(self, condition: Callable[[], object]) -> None:
         """Handle all messages, then wait for a condition; fail if the program hangs."""
-        end = time.monotonic() + _PATIENCE_S
+        end = time.monotonic() + HANGS_S
         await self.pilot.pause()
         while not condition():
             assert time.monotonic() < end, f"never came true; the screen shows:\n{self.text}"
@@ -80,7 +80,7 @@ class Driver:
     async def stands_still(self) -> None:
         """Wait until the screen no longer changes."""
         shown, equal = None, 0
-        end = time.monotonic() + _PATIENCE_S
+        end = time.monotonic() + HANGS_S
         while time.monotonic() < end:
             await self.pilot.pause(_FRAME_S)
             screen = self.app.screen

@@ -18,11 +18,10 @@ from app.worker.events import Event, Failed, Finished, Loaded
 from app.worker.isolated_engine import IsolatedEngine
 from app.worker.request import AnswerRequest, LoadedPair
 from app.worker.responder import answer
+from tests.hanging import HANGS_S
 from tests.pairs import FakePair
 from tests.worker.fake_process import MODULE
 
-_TIMEOUT_S = 120
-_PATIENT_S = 60.0
 GREEDY = SamplingParams(temperature=0)
 
 
@@ -89,7 +88,7 @@ class Listener:
         """Return the events up to the next event of these kinds."""
         seen: list[Event] = []
         while not seen or not isinstance(seen[-1], kinds):
-            seen.append(self.events.get(timeout=_TIMEOUT_S))
+            seen.append(self.events.get(timeout=HANGS_S))
         return seen
 
 
@@ -108,7 +107,7 @@ class WorkerHarness(Listener):
         loads = threading.Event()
 
         def load(cancel: threading.Event, progress: Progress) -> LoadedPair:
-            assert loads.wait(_TIMEOUT_S)
+            assert loads.wait(HANGS_S)
             return pair
 
         self.worker.load(load)
@@ -118,7 +117,7 @@ class WorkerHarness(Listener):
 class Harness(Listener):
     """An engine in a child process and its events."""
 
-    def __init__(self, command: Sequence[str] = (), servers: Sequence[str] = (), stop_s: float = _PATIENT_S) -> None:
+    def __init__(self, command: Sequence[str] = (), servers: Sequence[str] = (), stop_s: float = HANGS_S) -> None:
         super().__init__()
         command = command or python_command("-m", MODULE)
         self.engine = IsolatedEngine([self.events.put], command, servers)

@@ -12,11 +12,11 @@ from app.engine.types import AutoDraft, Drafting, DraftParams
 from app.worker.events import Event, Finished, JobEnded, Loaded, Measuring
 from app.worker.jobs import MeasureJob, TitleJob
 from tests.fakes import FakeModel, mixing, script
+from tests.hanging import HANGS_S
 from tests.pairs import FakePair
 from tests.worker.harness import WorkerHarness, finished, question
 
 QUESTION = question("abc", 9)
-_TIMEOUT_S = 60
 
 
 def new_pair() -> FakePair:
@@ -115,7 +115,7 @@ def test_a_prompt_stops_the_measurement_at_once(here: WorkerHarness) -> None:
     here.load(pair)
     here.until(Loaded)
     measuring = here.worker.run(MeasureJob(AutoDraft(), after_s=0.0))
-    assert pair.began.wait(_TIMEOUT_S)
+    assert pair.began.wait(HANGS_S)
     answering = here.worker.answer(replace(QUESTION, drafting=AutoDraft()))
     assert here.until(JobEnded)[-1] == JobEnded(measuring, result=False)
     last = finished(here.until(Finished)[-1])

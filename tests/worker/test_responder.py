@@ -20,12 +20,12 @@ from app.worker.events import Event, Failed, Finished, JobEnded, JobProgressed, 
 from app.worker.jobs import Job
 from app.worker.request import AnswerRequest, LoadedPair
 from tests.fakes import FakeModel, Rule, always, mixing, script
+from tests.hanging import HANGS_S
 from tests.pairs import FakePair
 from tests.worker.harness import WorkerHarness, answered
 
 ACTIONS = ("load", "load that fails", "load that breaks", "answer", "endless", "job", "go", "go", "cancel", "fail")
 ASKED = Message(Role.USER, "abc")
-_PATIENCE_S = 240
 
 
 class Gate:
@@ -36,7 +36,7 @@ class Gate:
         self.fails = False
 
     def __call__(self) -> None:
-        assert self.permits.acquire(timeout=_PATIENCE_S)
+        assert self.permits.acquire(timeout=HANGS_S)
         if self.fails:
             self.fails = False
             raise DecodeError("The fake failed.")
@@ -115,8 +115,8 @@ class Life(WorkerHarness):
         self.gate.permits.release(10_000)
         seen: list[Event] = []
         while len(_ends(seen)) < len(self.asked):
-            seen.append(self.events.get(timeout=_PATIENCE_S))
-        assert self.worker.close(_PATIENCE_S)
+            seen.append(self.events.get(timeout=HANGS_S))
+        assert self.worker.close(HANGS_S)
         while not self.events.empty():
             seen.append(self.events.get())
         return seen

@@ -16,11 +16,11 @@ from app.worker import mcp_connection
 from app.worker.events import Tool, ToolReturned, ToolsListed
 from app.worker.tool_servers import ToolServers
 from tests import mcp_server
+from tests.hanging import HANGS_S
 from tests.http_recorder import Recorder, self_signed
 
 SHORT_S = 0.2
 """Deadline of what never happens."""
-LONG_S = 60.0
 
 
 def server(flag: str) -> McpServer:
@@ -30,21 +30,21 @@ def server(flag: str) -> McpServer:
 class Host:
     """Servers, and the events that they report."""
 
-    def __init__(self, start_s: float = LONG_S, call_s: float = LONG_S) -> None:
+    def __init__(self, start_s: float = HANGS_S, call_s: float = HANGS_S) -> None:
         self.events: queue.SimpleQueue[ToolsListed | ToolReturned] = queue.SimpleQueue()
         self.servers = ToolServers(self.events.put, start_s=start_s, call_s=call_s)
         self._n_calls = 0
 
     def list(self, known: McpServer) -> ToolsListed:
         self.servers.connect([known])
-        event = self.events.get(timeout=LONG_S)
+        event = self.events.get(timeout=HANGS_S)
         assert isinstance(event, ToolsListed)
         return event
 
     def call(self, known: McpServer, tool: str, *, repeats: bool = False, **arguments: object) -> ToolReturned:
         self._n_calls += 1
         self.servers.call(self._n_calls, known, tool, arguments, repeats=repeats)
-        event = self.events.get(timeout=LONG_S)
+        event = self.events.get(timeout=HANGS_S)
         assert isinstance(event, ToolReturned)
         assert event.call == self._n_calls
         return event
@@ -57,7 +57,7 @@ class Host:
 
 
 @contextmanager
-def host(start_s: float = LONG_S, call_s: float = LONG_S) -> Iterator[Host]:
+def host(start_s: float = HANGS_S, call_s: float = HANGS_S) -> Iterator[Host]:
     found = Host(start_s, call_s)
     try:
         yield found

@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 from huggingface_hub import close_session
 
+from tests.hanging import HANGS_S
 from tests.llama.gguf_files import I32, STRING, Array
 from tests.models.hub.client import point_at
 from tests.models.hub.loopback import LoopbackHub
 from tests.models.hub.models import DRAFT, TARGET, tiny
-from tests.models.hub.pairs_setting import DEMO, HUGE, MINE, TARGET_SIZE, WAIT_S, Setting
+from tests.models.hub.pairs_setting import DEMO, HUGE, MINE, TARGET_SIZE, Setting
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ def setting(hub: LoopbackHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     made.service.state()
     yield made
     hub.faults.release()
-    assert made.service.close(WAIT_S)
+    assert made.service.close(HANGS_S)
 
 
 @pytest.fixture

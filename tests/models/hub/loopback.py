@@ -26,6 +26,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from tests.hanging import HANGS_S
 from tests.models.hub.faults import Faults, as_json
 
 _REPO = r"(?P<repo>[^/]+/[^/]+)"
@@ -34,8 +35,6 @@ _RESOLVE = re.compile(rf"/{_REPO}/resolve/(?P<revision>[^/]+)/(?P<path>.+)")
 _RANGE = re.compile(r"bytes=(?P<first>\d+)-(?P<last>\d*)")
 _WARNING = "unauthenticated; Warning: You are sending unauthenticated requests to the HF Hub."
 _PIECE_BYTES = 1 << 20
-_WAIT_S = 240.0
-"""Time limit for an answer; only a broken test waits this long."""
 
 
 @dataclass
@@ -225,7 +224,7 @@ class LoopbackHub:
     def asked(self, path: str = "*", *, origin: str = "*") -> list[Exchange]:
         """Return the requests whose path or file matches this glob, after each is answered or held back."""
         with self._changed:
-            settled = self._changed.wait_for(lambda: all(request.done for request in self.requests), _WAIT_S)
+            settled = self._changed.wait_for(lambda: all(request.done for request in self.requests), HANGS_S)
             assert settled, f"unanswered: {[request.path for request in self.requests if not request.done]}"
             return [request for request in self.requests if request.is_for(path, origin)]
 
@@ -366,4 +365,4 @@ class _Server(uvicorn.Server):
         """Close the ports and every connection; optionally wait for the end of the thread."""
         self.should_exit = self.force_exit = True
         if waits:
-            self._thread.join(_WAIT_S)
+            self._thread.join(HANGS_S)

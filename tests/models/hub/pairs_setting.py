@@ -21,10 +21,10 @@ from app.ui.models.state import LoadRequest, PairCard, PairsState
 from app.worker import known_pairs
 from tests.capacities import in_ram
 from tests.fake_engine import no_loader
+from tests.hanging import HANGS_S
 from tests.models.hub.models import DRAFT, TARGET, tiny
 from tests.ui.fakes import FakeOpener
 
-WAIT_S = 240.0
 TARGET_SIZE = 3_050_000
 """Size in bytes for a download of several chunks."""
 
@@ -95,13 +95,13 @@ class Setting:
 
     def again(self) -> PairService:
         """The service of the next run of the program."""
-        self.service.close(WAIT_S)
+        self.service.close(HANGS_S)
         self.service = self._service()
         self.service.state()
         return self.service
 
     def until(self, condition: Callable[[], object]) -> None:
-        end = time.monotonic() + WAIT_S
+        end = time.monotonic() + HANGS_S
         while not condition():
             assert time.monotonic() < end, self.service.state()
             time.sleep(0.01)

@@ -12,6 +12,7 @@ from app.core.errors import HubError
 from app.models.hub import ADDRESS, USUAL, check_environment, check_named, prepare_environment
 from app.models.hub.cache import locked_content
 from app.models.hub.client import repository
+from tests.hanging import HANGS_S
 from tests.models.hub.client import PROXY_VARIABLES, TOKEN_VARIABLES
 from tests.models.hub.loopback import LoopbackHub
 from tests.models.hub.models import DRAFT, TARGET
@@ -116,7 +117,7 @@ def test_only_models_are_requested(pair: LoopbackHub, monkeypatch: pytest.Monkey
         monkeypatch.delenv(name, raising=False)
 
     command = [sys.executable, "-m", "app", "pairs", "check", TARGET, DRAFT]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANGS_S)
     assert done.returncode == 0
     assert "unauthenticated" not in done.stderr
     paths = [request.path for request in pair.asked(origin="hub")]

@@ -28,6 +28,7 @@ from app.models.hub.request import host, sentence, wait_asked
 from app.models.model_facts import ModelFacts
 from app.models.resolve import facts_of, resolve
 from app.models.source import HubModel
+from tests.hanging import HANGS_S
 from tests.models.hub.faults import (
     Fault,
     Stall,
@@ -40,7 +41,7 @@ from tests.models.hub.faults import (
 )
 from tests.models.hub.loopback import LoopbackHub
 from tests.models.hub.models import BOTH, CONTENT, DRAFT, TARGET, Watched, looked_at, no_demo, publish
-from tests.models.hub.pairs_setting import WAIT_S, Setting
+from tests.models.hub.pairs_setting import Setting
 
 
 @pytest.mark.parametrize(
@@ -270,4 +271,4 @@ def test_the_screen_that_adds_a_pair_shows_the_host_and_cancels(setting: Setting
     check = setting.service.check(TARGET, "")
     setting.until(lambda: "Waiting for " in (check.progress.header_progress or ""))
 
-    assert setting.service.close(WAIT_S)
+    assert setting.service.close(HANGS_S)

@@ -15,10 +15,11 @@ from app.models.source import HubModel, LocalModel
 from app.session.state import Phase
 from app.worker import known_pairs
 from tests.capacities import in_ram, measured_at
+from tests.hanging import HANGS_S
 from tests.models.hub.faults import Stall
 from tests.models.hub.loopback import LoopbackHub
 from tests.models.hub.models import DRAFT, TARGET
-from tests.models.hub.pairs_setting import MINE, TARGET_SIZE, WAIT_S, Setting, tiny_file
+from tests.models.hub.pairs_setting import MINE, TARGET_SIZE, Setting, tiny_file
 
 
 def test_cards_before_and_after_a_set_up(setting: Setting) -> None:
@@ -128,7 +129,7 @@ def test_a_cancelled_download_stops_at_once_and_resumes(setting: Setting, hub: L
         Stall(after=2_500_000), "big-*", origin="cdn", when=lambda request: "range" not in request.headers
     )
     setting.service.set_up("mine", confirmed=True)
-    assert stall.reached.wait(WAIT_S)
+    assert stall.reached.wait(HANGS_S)
     setting.until(lambda: setting.job("mine").share > 0.6)
 
     setting.service.cancel_setup("mine")
@@ -200,8 +201,8 @@ def test_a_pair_opened_by_its_files_is_listed_and_can_be_reopened(setting: Setti
 def test_closing_does_not_wait_for_a_network_that_does_not_answer(setting: Setting, hub: LoopbackHub) -> None:
     stall = hub.faults.add(Stall(), "big-*", origin="cdn")
     setting.service.set_up("mine", confirmed=True)
-    assert stall.reached.wait(WAIT_S)
-    assert setting.service.close(WAIT_S)
+    assert stall.reached.wait(HANGS_S)
+    assert setting.service.close(HANGS_S)
     assert setting.job("mine").stage is Stage.STOPPED
     assert not stall.go.is_set()
 

@@ -55,8 +55,9 @@ async def test_a_long_title_continues_in_a_second_line(file: Path) -> None:
 
 async def test_text_that_comes_does_not_ask_the_store(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with open_chat(size=WIDE, store=lambda: Store(file)) as chat:
-        await chat.picker()
+        picker = await chat.picker()
         await chat.send("go")
+        await chat.until(lambda: picker.conversations.row is not None and picker.conversations.row.is_open)
         asked: list[int] = []
         summaries = Store.summaries
 
