@@ -36,9 +36,8 @@ from app.llama.draft_slot import DraftSlot, Progress, checked_file, checked_pair
 from app.llama.loading import PairProgress, label
 from app.llama.model import Model
 from app.llama.params import PairParams
-from app.llama.plain_prompt import plain_tokens
 from app.llama.projector_loading import checked_projector, load_projector
-from app.llama.prompt import PromptBuilder
+from app.llama.prompt import PromptBuilder, plain_tokens
 from app.llama.reserve import reserve
 from app.llama.sampler import SamplerChain
 from app.llama.state_files import cache_bytes, state_store

@@ -13,8 +13,7 @@ from app.engine.types import FinishReason, Infill, TextPrompt
 from app.llama.cancel import CancelFlag
 from app.llama.model import Model
 from app.llama.pair import NativePair
-from app.llama.plain_prompt import plain_tokens
-from app.llama.prompt import PromptBuilder
+from app.llama.prompt import PromptBuilder, plain_tokens
 from app.worker.events import Finished
 from app.worker.request import AnswerRequest
 from app.worker.responder import answer
