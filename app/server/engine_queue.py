@@ -135,13 +135,14 @@ class EngineQueue:
     def __init__(self, make_engine: EngineFactory, metrics: Metrics, idle: Job | None = None) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._listener: Callable[[Event], None] = lambda event: None
-        self.engine: Engine = make_engine(self._emit)
         self.metrics = metrics
         self._idle = idle
         self._waiting: deque[Ticket] = deque()
         self._running: Ticket | None = None
         self._began = 0.0
         self._seconds = 0.0
+        # A running engine emits at once.
+        self.engine: Engine = make_engine(self._emit)
 
     def listen(self, listener: Callable[[Event], None]) -> None:
         """Give every event to a listener: on the engine's thread until `start`, then on the event loop."""

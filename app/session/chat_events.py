@@ -65,6 +65,9 @@ class ChatEvents(ChatFacts):
         match event:
             case PairChanged(pair) | Loaded(pair) if not self._pair.is_loading:
                 self._pair.take(pair)
+                if self.phase is not Phase.ANSWERING:
+                    # A pair that was loaded again may have its draft model again.
+                    self._apply_settings()
                 self._what |= Change.PAIR
             case Loaded() | Failed(request=None) if self._pair.end_load():
                 pass
@@ -210,7 +213,8 @@ class ChatEvents(ChatFacts):
         self.answering.end()
         self.phase = Phase.READY
         self._active.ended()
-        self._apply_settings()
+        if conversation is not self.conversation:
+            self._apply_settings()
         ending, returned = outcome.ending, ""
         if ending.failure is not None or ending.reason is FinishReason.CANCELLED:
             returned = self._active.give_up(conversation)

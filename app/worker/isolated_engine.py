@@ -98,7 +98,7 @@ class IsolatedEngine(CommandQueue):
                 continue
             self._emit(last)
             if isinstance(last, Failed):
-                if _is_reload(command):
+                if _is_reload(command) and not isinstance(last.error, StoppedError):
                     self._emit(Notice(f"The models could not be loaded again. {last.error.sentences}"))
                 if isinstance(last.error, EngineLostError) and self._loader is not None and not self._has_reloaded:
                     self._has_reloaded = True

@@ -86,7 +86,7 @@ def test_the_sentence_has_a_line_of_its_own_on_a_terminal(start: Start) -> None:
         shown = b""
         while b"crashed" not in shown:
             shown += screen.read(4096)
-    process.wait(240)
+    process.wait(HANGS_S)
 
     assert b"40%\x1b[2m\x1b[0m\r\ntandem: The program crashed (SIGABRT)" in shown
 
@@ -133,7 +133,7 @@ def test_a_signal_to_the_parent_reaches_the_program(start: Start, number: signal
 
     process.send_signal(number)
 
-    assert process.wait(240) == 5
+    assert process.wait(HANGS_S) == 5
 
 
 def test_an_end_by_another_signal_is_passed_on(start: Start) -> None:
@@ -149,7 +149,7 @@ def test_the_program_ends_when_its_parent_is_killed(start: Start) -> None:
 
     os.kill(process.pid, signal.SIGKILL)
 
-    program.wait(240)
+    program.wait(HANGS_S)
 
 
 def test_the_parent_imports_nothing_heavy() -> None:

@@ -45,7 +45,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[subproces
     port = int(line.rsplit(":", 1)[1].partition("/")[0])
     yield process, port, environment
     process.send_signal(signal.SIGINT)
-    assert process.wait(240) == 0
+    assert process.wait(HANGS_S) == 0
     assert not list(Path(home).rglob("server.json"))
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from app.core.paths import conversations_file, log_file
+from tests.hanging import HANGS_S
 
 _ROOT = Path(__file__).parents[2]
 _PROGRAM = """
@@ -70,7 +71,7 @@ def test_an_error_of_the_screen_takes_two_lines_and_loses_nothing() -> None:
                 break
         assert chat.stderr is not None
         lines = chat.stderr.read().splitlines()
-        assert chat.wait(240) == 1
+        assert chat.wait(HANGS_S) == 1
     finally:
         chat.kill()
         chat.wait()

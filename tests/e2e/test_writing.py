@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.terminal import MARKS, Terminal
+from tests.hanging import HANGS_S
 
 pytestmark = MARKS
 
@@ -51,4 +52,4 @@ def test_closing_the_terminal_ends_the_program(tmp_path: Path, demo_draft: Path)
         shown += os.read(parent, 4096)
     os.close(parent)
     program.send_signal(signal.SIGHUP)
-    assert program.wait(240) in (128 + signal.SIGHUP, -signal.SIGHUP)
+    assert program.wait(HANGS_S) in (128 + signal.SIGHUP, -signal.SIGHUP)

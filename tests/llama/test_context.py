@@ -20,6 +20,7 @@ from app.llama.library import native
 from app.llama.model import Model
 from app.settings.model_params import ModelParams
 from app.settings.placement import CPU
+from tests.hanging import HANGS_S
 from tests.llama.conftest import NewContext, OpenModel
 from tests.llama.generation import rows_alone
 
@@ -163,7 +164,7 @@ def test_the_cancel_flag_stops_a_long_prompt_inside_a_decode(
     monkeypatch.setattr(native, "llama_decode", watch)
 
     def stop() -> None:
-        assert inside.wait(240)
+        assert inside.wait(HANGS_S)
         flag.set()
 
     other = threading.Thread(target=stop)
@@ -172,7 +173,7 @@ def test_the_cancel_flag_stops_a_long_prompt_inside_a_decode(
     with pytest.raises(Interrupted):
         for _ in cache.process(prompt, cancelled=lambda: False):
             pass
-    other.join(240)
+    other.join(HANGS_S)
 
     # The first batch stays. The canceled batch leaves no token, or all of them if it ended just before.
     assert context.n_past == len(cache.tokens)

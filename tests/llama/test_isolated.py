@@ -112,5 +112,5 @@ def test_an_interrupt_stops_a_run_and_leaves_no_process() -> None:
         (child,) = program.children()
         os.killpg(parent.pid, signal.SIGINT)
         parent.stdout.read()
-        assert parent.wait(240) == 130
-        child.wait(240)
+        assert parent.wait(HANGS_S) == 130
+        child.wait(HANGS_S)

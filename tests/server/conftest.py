@@ -87,7 +87,7 @@ def serve() -> Iterator[Serve]:
         loaded = threading.Event()
         queue.listen(lambda event: loaded.set() if isinstance(event, Loaded) else None)
         queue.engine.load(lambda cancel, progress: pair)
-        assert loaded.wait(240)
+        assert loaded.wait(HANGS_S)
         listener = bound_socket("127.0.0.1", 0)
         listener.listen(128)
         server = Server(pair, listener.getsockname()[1], queue)
@@ -107,7 +107,7 @@ def serve() -> Iterator[Serve]:
     yield start
     for http, thread, queue in running:
         http.stop()
-        thread.join(240)
+        thread.join(HANGS_S)
         queue.engine.close()
 
 

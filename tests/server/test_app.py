@@ -27,6 +27,7 @@ from app.worker.jobs import AnswerJob
 from app.worker.request import AnswerRequest
 from tests.core.test_pictures import png
 from tests.fakes import FakeModel, mixing, script
+from tests.hanging import HANGS_S
 from tests.pairs import FakePair
 from tests.server.conftest import UNDRAFTED, Serve, Server, n_tickets
 
@@ -408,7 +409,7 @@ def test_requests_are_answered_in_order_and_too_many_are_refused(serve: Serve, m
     assert int(response.getheader("retry-after") or 0) >= 1
     leave(first)
     for thread in waiting:
-        thread.join(240)
+        thread.join(HANGS_S)
     assert [sampler.seed for sampler in pair.samplers[1:]] == [1, 2, 3]
 
 
@@ -521,7 +522,7 @@ def test_fifty_clients_of_which_some_leave(server: Server) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(240)
+        thread.join(HANGS_S)
     assert statuses == [200] * 33
     until(lambda: server.queue.metrics.n_running == server.queue.metrics.n_waiting == 0)
     until(lambda: n_tickets() == 0)

@@ -146,6 +146,15 @@ def test_drafting_follows_the_open_conversation_when_an_answer_elsewhere_has_end
     assert chat.engine.drafts
 
 
+def test_a_pair_that_is_loaded_again_with_its_draft_drafts_again(chat: ScriptedSession) -> None:
+    chat.session.set_setting("draft.mode", "fixed")
+    chat.session.handle(PairChanged(replace(PAIR, draft=None)))
+    chat.session.settings_changed()
+    assert not chat.engine.drafts
+    chat.session.handle(PairChanged(replace(PAIR, draft=PAIR.target)))
+    assert chat.engine.drafts
+
+
 # Titles and measurements, which end when a prompt comes
 
 

@@ -17,6 +17,7 @@ from app.ui.chat.screen import ChatScreen
 from app.worker.events import Event
 from app.worker.isolated_engine import IsolatedEngine
 from tests.fake_tools import no_tools
+from tests.hanging import HANGS_S
 from tests.ui.driver import Driver
 from tests.ui.fakes import FakeOpener
 from tests.ui.models.fake_pairs import FakePairs
@@ -104,7 +105,7 @@ def test_a_process_that_waits_for_its_terminal_is_ended() -> None:
             os.close(descriptor)
         assert os.read(heard, 4) == b"held"
         chat.send_signal(signal.SIGTERM)
-        assert chat.wait(240) == 128 + signal.SIGTERM
+        assert chat.wait(HANGS_S) == 128 + signal.SIGTERM
     finally:
         chat.kill()
         chat.wait()

@@ -20,6 +20,7 @@ from app.worker.engine_worker import EngineWorker, Progress
 from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, LoadProgress, Measuring, Notice, PairChanged
 from app.worker.request import LoadedPair
 from tests.fakes import FakeModel, mixing, script
+from tests.hanging import HANGS_S
 from tests.pairs import FakePair
 from tests.worker.harness import ENDLESS, WorkerHarness, answered, failed, finished, question
 
@@ -39,7 +40,7 @@ def test_events_come_from_the_workers_own_thread() -> None:
     worker.load(lambda cancel, progress: FakePair(FakeModel(mixing(1))))
     worker.answer(QUESTION)
 
-    assert done.wait(240)
+    assert done.wait(HANGS_S)
     assert threads == {"engine"}
     assert worker.close(30)
 
@@ -144,7 +145,7 @@ class TestCancel:
             raise Interrupted
 
         here.worker.load(endless)
-        assert entered.wait(240)
+        assert entered.wait(HANGS_S)
         here.worker.cancel()
 
         assert isinstance(here.until(Failed)[0], LoadProgress)

@@ -16,6 +16,7 @@ from app.core.program import python_command, python_environment
 from app.engine.events import PromptProgress, Step
 from app.engine.types import DraftParams, FinishReason
 from app.worker.events import Failed, Finished, JobEnded, Loaded, LoadProgress, Notice, PairChanged
+from tests.hanging import HANGS_S
 from tests.worker.fake_process import MODULE, FakeLoader, OptionalJob
 from tests.worker.harness import ENDLESS, Harness, WorkerHarness, failed, finished, question, untimed
 
@@ -25,7 +26,7 @@ def end(harness: Harness) -> None:
     harness.child.kill()
     for thread in threading.enumerate():
         if thread.name == "engine read":
-            thread.join(240)
+            thread.join(HANGS_S)
 
 
 class TestSameAsTheWorker:
@@ -177,7 +178,7 @@ class TestEnd:
         child = harness.child
 
         assert harness.engine.close(60)
-        child.wait(240)
+        child.wait(HANGS_S)
 
     @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
     @pytest.mark.parametrize("waits_at", [None, "loading"])
@@ -202,7 +203,7 @@ class TestEnd:
             child = psutil.Process(int(parent.stdout.readline()))
             parent.kill()
             parent.wait()
-            child.wait(240)
+            child.wait(HANGS_S)
 
     def test_the_child_is_in_another_process_group(self, harness: Harness) -> None:
         harness.engine.load(FakeLoader())

@@ -12,6 +12,7 @@ from app.core.errors import EngineLostError, StoppedError
 from app.engine.events import Step
 from app.engine.types import FinishReason
 from app.worker.events import Failed, Finished, Loaded, LoadProgress
+from tests.hanging import HANGS_S
 from tests.worker.fake_process import FakeJob, FakeLoader
 from tests.worker.harness import ENDLESS, Harness, failed, finished, question
 
@@ -46,7 +47,7 @@ def test_a_stopped_answer_keeps_its_text_and_the_next_one_loads_the_pair_again(
     waiting = impatient.engine.answer(question()), impatient.engine.run(FakeJob())
     impatient.engine.cancel()
     last = finished(impatient.until(Finished, Failed)[-1])
-    child.wait(240)
+    child.wait(HANGS_S)
     unsaid, unworked = finished(impatient.until(Finished)[-1]), failed(impatient.until(Failed)[-1])
     again = impatient.engine.answer(question())
 
@@ -82,7 +83,7 @@ def test_a_server_that_is_silent_ends_the_command(impatient: Harness, tmp_path: 
     child = impatient.child
     impatient.engine.silence_s = 0.2
     lost = failed(impatient.until(Failed, Finished)[-1])
-    child.wait(240)
+    child.wait(HANGS_S)
 
     assert (lost.request, type(lost.error)) == (number, EngineLostError)
     assert lost.error.message == "a:5 did not answer for 0 seconds; the engine process was ended."

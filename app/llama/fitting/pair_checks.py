@@ -266,7 +266,8 @@ def _draft_cost(s: Situation) -> Iterator[Check]:
         yield _cause("draft size", text, "Look for a smaller draft:", s.find_command, slowdown=usual / real)
     elif drafter_off(m.costs, m.drafter) and not (m.speedup is not None and m.speedup.helps):
         # The measured speed says what drafting would give.
-        text = f"Verification is slow: a batch of 2 tokens takes {m.batch_ns(2) / m.plain_ns:.2f}× the time of one."
+        batch = f"A batch of 2 tokens takes {m.batch_ns(2) / m.plain_ns:.2f}× the time of one"
+        text = f"{batch}, and a drafted token {m.draft_cost:.2f}×."
         fix = "N-gram drafting stays on. More cores, a GPU, or a target with more bits (BF16, Q8_0) helps."
         yield _cause("draft off", text, fix)
 

@@ -209,7 +209,6 @@ def target_facts() -> ModelFacts:
     return facts_of(resolve(HubModel(TARGET), no_demo, Watched()), Watched())
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.usefixtures("home", "default_signals")
 @pytest.mark.parametrize(
     ("command", "path", "number"),
@@ -236,7 +235,6 @@ def test_the_first_signal_ends_a_look_up(
     assert not silent.go.is_set()
 
 
-@pytest.mark.timeout(60)
 def test_a_search_for_drafts_ends_with_the_first_deadline(pair: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
     target = target_facts()
     drafts = [HubModel(f"owner/draft-{n}") for n in range(3)]
@@ -265,7 +263,6 @@ def test_the_host_that_is_waited_for_is_shown(
     assert told[-1] == f"Waiting for {host()}: {DRAFT if path.startswith('/api') else file}"
 
 
-@pytest.mark.timeout(60)
 def test_the_screen_that_adds_a_pair_shows_the_host_and_cancels(setting: Setting, hub: LoopbackHub) -> None:
     stall(hub)
     check = setting.service.check(TARGET, "")

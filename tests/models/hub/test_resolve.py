@@ -181,7 +181,6 @@ def test_the_third_failure_ends_the_request(hub: LoopbackHub, tmp_path: Path, fa
     assert len(hub.asked(origin="cdn")) == 3
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("after", [None, 0, 100], ids=["no status", "no byte", "some bytes"])
 def test_a_silent_header_ends_at_the_deadline(
     hub: LoopbackHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int | None
