@@ -37,6 +37,10 @@ class BaseScreen(Screen[_T]):
     def _say(self, event: Hint.Requested) -> None:
         self.query_one(Hint).say(event.text)
 
+    @on(Hint.Continued)
+    def _continue(self) -> None:
+        self.query_one(Hint).forget_said()
+
     @on(FilterInput.Moved)
     def _move_in_list(self, event: FilterInput.Moved) -> None:
         listed = self.query_one(ChoiceList)

@@ -97,7 +97,7 @@ class CallFormat:
     alone: tuple[str, ...] = ()
 
     def written(self, calls: Sequence[ToolCall]) -> str:
-        """Return calls as a model writes them."""
+        """Return calls as a model writes them; in lists and objects, values are JSON."""
         texts = []
         for call in calls:
             found, argument = argument_object(call), self.argument

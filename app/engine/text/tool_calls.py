@@ -1,4 +1,4 @@
-"""Tool calls in a conversation, and tools in the system prompt for templates that show none."""
+"""Tool calls in a conversation, their parts in a stream, and tools in the system prompt for templates without them."""
 
 from __future__ import annotations
 

@@ -57,13 +57,10 @@ class ConversationCommands:
     # Code blocks
 
     def perform(self, message: MessageItem, requested: str) -> None:
-        """Copy a message, its marked code, or the code block with a number."""
+        """Copy a message, or its code block with a number."""
         match requested:
             case "copy":
-                if marked := self._view.messages.marked_code:
-                    self._copy_code(message.text, marked)
-                else:
-                    copy_text(self._view.app, message.text, "the message")
+                copy_text(self._view.app, message.text, "the message")
             case code if code.startswith("copy_code "):
                 self._copy_code(message.text, int(code.partition(" ")[2]))
 

@@ -187,6 +187,8 @@ class ChatScreen(BaseScreen[None]):
         """Open the list of pairs, optionally filtered by words."""
         from app.ui.models.setup_screen import SetupScreen
 
+        if self.app.screen is not self:
+            return
         # On the first run there is no widget yet.
         for lines in self.query(DownloadLines):
             lines.stop()
@@ -244,12 +246,12 @@ class ChatScreen(BaseScreen[None]):
 
     @on(FitOptionList.OptionTaken)
     async def _take_option(self, event: FitOptionList.OptionTaken) -> None:
-        self.view.prompt.focus()
         await self.controller.attempt(self._apply, event.option)
 
     async def _apply(self, option: FitOption) -> None:
         if option.apply is not None:
             request = option.apply()
+            self.view.prompt.focus()
             self.view.messages.notice(f"Applied: {option.offer.what}.")
             await self.controller.load_pair(request)
 

@@ -124,6 +124,7 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
 
     def action_step(self, direction: int) -> None:
         """Select the message above (-1) or below (1), at first the last message; leave below the last."""
+        self.post_message(Hint.Continued())
         # The reason why a prompt has no answer cannot be selected.
         messages = [message for message in self.messages if message.id is not None or message is self.chosen]
         at = messages.index(self.chosen) + direction if self.chosen is not None else len(messages) - 1
@@ -144,7 +145,7 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
         return self.chosen is not None and self._code_beyond(1) is not None
 
     def _code_beyond(self, direction: int) -> tuple[AnswerMessage, int] | None:
-        """Return the number of the next (1) or the previous (-1) code block and its answer, at first the last block."""
+        """Return the next (1) or the previous (-1) code block, as its answer and number; at first the last block."""
         chosen = self.chosen
         here = self.items.index(chosen) if chosen is not None else len(self.items) - 1
         for item in self.items[here:] if direction > 0 else self.items[here::-1]:
@@ -158,6 +159,7 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
 
     def action_step_code(self, direction: int) -> None:
         """Mark the next (1) or the previous (-1) code block, at first the last block."""
+        self.post_message(Hint.Continued())
         found = self._code_beyond(direction)
         if found is None:
             where = "" if self.chosen is None else " below" if direction > 0 else " above"
@@ -187,6 +189,7 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
 
     def action_seek(self, direction: int) -> None:
         """Choose the match above (-1) or below (1)."""
+        self.post_message(Hint.Continued())
         if not self.seek_on(direction):
             self.post_message(Hint.Requested(f"There is no match {'below' if direction > 0 else 'above'}."))
 
@@ -264,6 +267,9 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
             self.post_message(self.ActionRequested(item, requested))
 
     def action_request(self, requested: str) -> None:
+        if requested == "copy" and self.marked_code:
+            # Another block may be marked before the request is handled.
+            requested = f"copy_code {self.marked_code}"
         if self.chosen is not None:
             self.post_message(self.ActionRequested(self.chosen, requested))
 

@@ -28,6 +28,9 @@ class Hint(Static):
 
         text: str
 
+    class Continued(Message):
+        """The user continues, so that a temporary message is out of date."""
+
     class Followed(Message):
         """The hint about new text below was clicked."""
 
