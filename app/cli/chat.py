@@ -165,12 +165,12 @@ class SharedServer:
             return "The server has stopped.", None
         from app.cli.running_server import report_for_run
         from app.server.app import DEFAULT_HOST, DEFAULT_PORT, HttpServer, address_of, bound_socket
-        from app.server.engine_queue import EngineQueue, Metrics
+        from app.server.engine_queue import EngineQueue
         from app.server.service import Access, Service
 
         listener = bound_socket(DEFAULT_HOST, DEFAULT_PORT)
         listener.listen()
-        requests = EngineQueue(self._attach, Metrics())
+        requests = EngineQueue(self._attach)
         requests.metrics.pair = pair
         access = Access(DEFAULT_HOST, os.environ.get("TANDEM_API_KEY", ""))
         report = partial(report_for_run, requests.metrics)

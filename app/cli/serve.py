@@ -51,7 +51,7 @@ def serve(
     listener = bound_socket(host, port)
     with listener, guarded_stderr(log_file()):
         idle = MeasureJob(drafting(loader.settings))
-        requests = EngineQueue(lambda emit: make_engine(loader.process, emit), Metrics(), idle)
+        requests = EngineQueue(lambda emit: make_engine(loader.process, emit), idle)
         try:
             pair = _load(requests, loader)
             # A client may connect as soon as the address is shown.

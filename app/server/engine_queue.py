@@ -132,10 +132,10 @@ class EngineQueue:
         idle: Runs while no request is waiting, if given; it must yield to requests.
     """
 
-    def __init__(self, make_engine: EngineFactory, metrics: Metrics, idle: Job | None = None) -> None:
+    def __init__(self, make_engine: EngineFactory, idle: Job | None = None) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._listener: Callable[[Event], None] = lambda event: None
-        self.metrics = metrics
+        self.metrics = Metrics()
         self._idle = idle
         self._waiting: deque[Ticket] = deque()
         self._running: Ticket | None = None

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from app.server.app import HttpServer, bound_socket
-from app.server.engine_queue import EngineQueue, Metrics, Ticket
+from app.server.engine_queue import EngineQueue, Ticket
 from app.server.service import Access, Service
 from app.settings.layers import DEFAULTS, Resolved
 from app.worker.engine_worker import EngineWorker
@@ -83,7 +83,7 @@ def serve() -> Iterator[Serve]:
 
     def start(pair: FakePair | None = None, *, access: Access | None = None, settings: Resolved = UNDRAFTED) -> Server:
         pair = pair or FakePair(FakeModel(mixing(5), n_ctx=256), FakeModel(mixing(5), n_ctx=256))
-        queue = EngineQueue(lambda emit: EngineWorker(emit), Metrics())
+        queue = EngineQueue(lambda emit: EngineWorker(emit))
         loaded = threading.Event()
         queue.listen(lambda event: loaded.set() if isinstance(event, Loaded) else None)
         queue.engine.load(lambda cancel, progress: pair)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from app.server.engine_queue import EngineQueue, Metrics
+from app.server.engine_queue import EngineQueue
 from app.worker.engine_worker import EngineWorker
 from app.worker.events import Event, Notice
 from tests.hanging import HANGS_S
@@ -13,5 +13,5 @@ def test_an_engine_may_emit_while_the_queue_is_made() -> None:
         emit(Notice("The pair is measured."))
         return EngineWorker(emit)
 
-    queue = EngineQueue(running_engine, Metrics())
+    queue = EngineQueue(running_engine)
     assert queue.engine.close(HANGS_S)
