@@ -3,7 +3,7 @@
 Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted. Heavy imports happen when a command runs.
 A command raises AppError for any failure that a user, a file or the network can cause; `main` prints it.
 
-    chat, run, serve, setup, pairs, compare, tune, doctor, settings, tools, export   modules of the commands
+    chat, run, serve, setup, pairs, compare (with bench), tune, doctor, settings, tools, export   the commands
     command_line, library_commands, command    options and help of every command, and its function
     setting_flags                              flags of settings, and the words for settings and actions in sentences
     options                                    from options and settings to a pair to load

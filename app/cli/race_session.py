@@ -196,7 +196,7 @@ def measured_on(session: RaceSession, request: AnswerRequest) -> dict[str, str]:
         else "",
         "context": f"{info.n_ctx:,}",
         "KV cache": ", draft ".join(dict.fromkeys([params.kv_type, params.draft_kv_type][:n_models])),
-        "flash attention": str(params.settings["model.flash_attn"]),
+        "flash attention": params.settings["model.flash_attn"],
         "GPU layers": ", ".join(f"{name} {n}" for name, n in layers[:n_models] if n != ALL_LAYERS),
         "threads": str(params.n_threads),
         "threads for prompts": str(params.n_threads_batch or "") if params.n_threads_batch != params.n_threads else "",

@@ -14,13 +14,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from app.core.errors import STRUCTURE_ERRORS
 from app.core.fixes import quoted
 
 LIBRARY_VARIABLE = "LLAMA_CPP_LIB_PATH"
 """Variable that names a folder with a llama.cpp that replaces the installed build."""
 _DISTRIBUTION_NAME = "tandem-chat"
-_RECEIPT_ERRORS = (OSError, ValueError, LookupError, TypeError, AttributeError)
-"""Errors caused by a missing or unknown receipt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +125,9 @@ def installation(system: str) -> Installation:
 
 def _installation(system: str) -> Installation:
     python, prefix = sys.executable or "python", Path(sys.prefix)
-    with suppress(*_RECEIPT_ERRORS):
+    with suppress(OSError, *STRUCTURE_ERRORS):
         return _of_uv_tool((prefix / "uv-receipt.toml").read_text(encoding="utf-8"), python, system)
-    with suppress(*_RECEIPT_ERRORS):
+    with suppress(OSError, *STRUCTURE_ERRORS):
         return _of_pipx((prefix / "pipx_metadata.json").read_text(encoding="utf-8"), python, system)
     marker = Path(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED")
     is_managed = sys.prefix == sys.base_prefix and marker.is_file()

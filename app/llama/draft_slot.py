@@ -56,7 +56,7 @@ def checked_pair(params: PairParams, on_progress: Progress, notices: list[str]) 
             file, params = checked_file(params.draft, params, on_progress, notices)
         except DamagedFileError as error:
             target = read_facts(params.target)
-            _, has_layers, _ = select_draft(str(params.settings["draft.type"]), target, None)
+            _, has_layers, _ = select_draft(params.settings["draft.type"], target, None)
             instead = f"{error.sentences} The MTP layer of {target.name} drafts instead."
             notices.append(instead if has_layers else without_draft(error))
             model = replace(params.model, load_mtp=has_layers or params.model.load_mtp)

@@ -33,6 +33,12 @@ _CPU_BACKEND_FILE = re.compile(r"(?:lib)?ggml-cpu")
 _GPU_LIBRARY = re.compile(r"(?:lib)?ggml-(cuda|hip|metal|vulkan)\b")
 _LIBRARY_VARIABLES = (LIBRARY_VARIABLE, "GGML_BACKEND_PATH")
 """Variables that name other libraries: a folder, and a file."""
+STARTED = "TANDEM_LLAMA_STARTED"
+"""Environment variable with the identity of the files that this process or its parent tested."""
+_FORMAT = 1
+_DEADLINE_S = 90.0
+"""Time limit of a first start: a cold disk needs seconds for a library of 1 GB, and several GPUs for their drivers."""
+_MAX_REMEMBERED = 20
 
 
 def is_cpu_only_build() -> bool:
@@ -95,14 +101,6 @@ def _files() -> list[Path]:
         return []
 
 
-FORMAT = 1
-STARTED = "TANDEM_LLAMA_STARTED"
-"""Environment variable with the identity of the files that this process or its parent tested."""
-_DEADLINE_S = 90.0
-"""A cold disk needs seconds for a library of 1 GB, and several GPUs for their drivers."""
-_MAX_REMEMBERED = 20
-
-
 def check_start(cancelled: Callable[[], bool] = lambda: False) -> None:
     """Start the installed llama.cpp in a child process, unless these files already survived.
 
@@ -116,7 +114,7 @@ def check_start(cancelled: Callable[[], bool] = lambda: False) -> None:
     # Child processes inherit it, including the child below.
     os.environ[STARTED] = identity
     file = cache_dir() / "llama-starts.json"
-    known: list[str] = atomic.read_json(file, FORMAT, lambda raw: [str(one) for one in raw["files"]]) or []
+    known: list[str] = atomic.read_json(file, _FORMAT, lambda raw: [str(one) for one in raw["files"]]) or []
     if identity in known:
         return
     try:
@@ -128,7 +126,7 @@ def check_start(cancelled: Callable[[], bool] = lambda: False) -> None:
         return
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        atomic.write_json(file, {"format": FORMAT, "files": [*known, identity][-_MAX_REMEMBERED:]})
+        atomic.write_json(file, {"format": _FORMAT, "files": [*known, identity][-_MAX_REMEMBERED:]})
     except OSError as error:
         log.warning("that llama.cpp starts cannot be remembered: %s", error)
 

@@ -86,7 +86,7 @@ def _overrides(params: ModelParams, used: Mapping[str, int | None]) -> ctypes.Ar
 def _named(names: tuple[str, ...]) -> Mapping[str, int | None]:
     """Return native pointers of devices by name, ignoring case; None for a missing device.
 
-    ("cpu",) has none, and () has those that llama.cpp uses.
+    The result is empty for ("cpu",); () stands for the devices that llama.cpp chooses.
     """
     if not names:
         return graphics(software=False)

@@ -135,7 +135,7 @@ class PairParams:
             n_outputs=n_outputs,
             kv_type=kv_type,
             n_snapshots=n_snapshots,
-            flash_attention=str(self.settings["model.flash_attn"]),
+            flash_attention=self.settings["model.flash_attn"],
             swa_full=self.settings["model.swa_full"] != "off",
         )
 

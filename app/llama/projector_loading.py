@@ -80,7 +80,7 @@ def load_projector(
     shape = ProjectorParams(
         device=next(iter(devices_of(params.model).values()), None),
         n_threads=params.n_threads_batch or params.n_threads,
-        flash_attention=str(params.settings["model.flash_attn"]),
+        flash_attention=params.settings["model.flash_attn"],
         n_batch=context.n_batch,
     )
     try:

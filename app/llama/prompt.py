@@ -273,7 +273,7 @@ def plain_tokens(model: Model, prompt: PlainPrompt, n_ctx: int) -> tuple[int, ..
     return tuple(tokens)
 
 
-def _marks(model: Model) -> tuple[int, int, int, int | None, int | None]:
+def _fim_tokens(model: Model) -> tuple[int, int, int, int | None, int | None]:
     """Return the tokens before the prefix, the suffix and the gap, and before a repository and a file, if any."""
     names = ("pre", "suf", "mid", "rep", "sep")
     found = [getattr(native, f"llama_vocab_fim_{name}")(model.native_vocab) for name in names]
@@ -287,7 +287,7 @@ def _marks(model: Model) -> tuple[int, int, int, int | None, int | None]:
 
 def _infill(model: Model, gap: Infill, n_ctx: int) -> list[int]:
     """Return the prompt in llama-server's order: other files, then prefix, suffix and middle."""
-    before_prefix, before_suffix, before_gap, before_repository, before_file = _marks(model)
+    before_prefix, before_suffix, before_gap, before_repository, before_file = _fim_tokens(model)
 
     def text(value: str) -> list[int]:
         return model.tokenize(value, parse_special=False)

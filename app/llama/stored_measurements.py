@@ -82,7 +82,7 @@ def pair_identity(params: PairParams) -> str:
         build_identity(),
         processor_kind(),
         str(params.n_threads),
-        str(params.settings["model.flash_attn"]),
+        params.settings["model.flash_attn"],
         *params.rpc,
     ]
     if params.draft is not None:
@@ -104,7 +104,7 @@ def states_identity(params: PairParams) -> str:
         fingerprint(params.target),
         params.kv_type,
         str(params.n_ctx or params.n_ctx_auto),
-        str(params.settings["model.flash_attn"]),
+        params.settings["model.flash_attn"],
         build_identity(),
     ]
     if params.draft is not None:

@@ -8,6 +8,6 @@ checking      validation of settings tables and of a model file's recommendation
 file          settings.toml
 live          all layers of a running program, and changes to them
 placement     device names, layer counts and KV cache types
-model_params  parameters for loading and placing weights
+model_params  parameters of a model's weights and of its contexts
 mcp_file      mcp.json, the MCP servers of the user
 """

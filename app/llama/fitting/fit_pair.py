@@ -61,7 +61,7 @@ class Fitting:
         weighed = [weigh(pair, capacity, self.plan.target.devices) for pair in pairs]
         fits = [found for found in weighed if found.fit is Fit.FITS and found.need_bytes < self.needs.total]
         best = max(fits, key=lambda found: found.need_bytes, default=None)
-        return offers(self.needs, smaller=best, flash_attention=str(self.asked.settings["model.flash_attn"]))
+        return offers(self.needs, smaller=best, flash_attention=self.asked.settings["model.flash_attn"])
 
     @property
     def n_moved(self) -> int:

@@ -136,8 +136,7 @@ class ChatScreen(BaseScreen[None]):
     @property
     def _clicked(self) -> MessageItem | None:
         """Return the message that a click selected: the input line keeps the focus."""
-        chosen = self.view.messages.chosen
-        return chosen if self.focused is self.view.prompt else None
+        return self.view.messages.chosen if self.focused is self.view.prompt else None
 
     def action_choose(self) -> None:
         messages = self.view.messages
