@@ -17,7 +17,7 @@ from textual.widgets import Input, TextArea
 from app.core.errors import AppError
 from app.session.session import Session
 from app.session.state import Phase
-from app.ui.actions import BY_ID, bindings
+from app.ui.actions import bindings
 from app.ui.base_screen import BaseScreen
 from app.ui.chat.controller import ChatController
 from app.ui.chat.view import ChatView
@@ -269,7 +269,6 @@ class ChatScreen(BaseScreen[None]):
     @property
     def active_bindings(self) -> dict[str, ActiveBinding]:
         active, is_unloaded = super().active_bindings, self.session.phase is Phase.UNLOADED
-        of_widgets = [one.binding.id or "" for one in active.values() if one.binding.id not in BY_ID]
         needed = ("chat.pairs", "chat.settings") if is_unloaded else ("chat.take_back", "chat.stop")
         first: tuple[str, ...] = ("prompt.dismiss", "chat.leave_task", *needed)
         cannot_draft = is_unloaded or not self.session.drafting.is_available
@@ -286,7 +285,7 @@ class ChatScreen(BaseScreen[None]):
                 if one.binding.id == "chat.choose":
                     shown = replace(one.binding, show=True, description="act on this message")
                     active[name] = one._replace(binding=shown)
-        return in_order(active, {key for key, is_idle in idle.items() if is_idle}, first=(*first, *of_widgets))
+        return in_order(active, {key for key, is_idle in idle.items() if is_idle}, first=first)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Return None to dim a key that would do nothing, False to hide it."""

@@ -144,8 +144,7 @@ class PromptInput(PromptEditor):
             self._seen = text, cursor
             before, self._completed = self._completed, None
             offered, nothing = list[Suggestion](), ""
-            found = completions(text, cursor, Path(), self._files, self.picture_note()) if cursor is not None else None
-            if found is not None and cursor is not None:
+            if cursor is not None and (found := completions(text, cursor, Path(), self._files, self.picture_note())):
                 start, offered = found
                 self._completed = start, cursor
                 if text.startswith("@", start) and (before is None or before[0] != start):

@@ -227,7 +227,7 @@ class MessageNavigation(LineScroll, can_focus=True, inherit_bindings=False):
             return shown.stylized("underline", *match.span()) if at == row else shown
 
         part.mark("match", look)
-        self._draw_again([message])
+        self.update(message)
         self.show_line(message, part, part.line_of(row, match.start()))
         return True
 
