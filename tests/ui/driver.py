@@ -106,7 +106,7 @@ class Driver:
 
     def styled(self, attribute: str) -> list[str]:
         """Return the texts on the screen with an attribute such as "underline", row by row."""
-        screen = self.pilot.app.screen
+        screen = self.app.screen
         strips = screen._compositor.render_strips(screen.size)
         return [part.text for strip in strips for part in strip if getattr(part.style, attribute, False)]
 

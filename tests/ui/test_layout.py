@@ -15,7 +15,6 @@ from app.core.errors import AppError
 from app.engine.sources import Source
 from app.engine.types import DraftingStatus
 from app.models.pair_info import DeviceMemory
-from app.ui.chat.screen import ChatScreen
 from app.ui.keys import KeyBar, Word, Words
 from app.ui.screens.key_list import KeyListScreen
 from app.ui.text import cut, side_by_side
@@ -172,7 +171,7 @@ async def test_f1_lists_every_key_once_with_the_users_own() -> None:
         for key in ("ctrl+q", "f6", "f7", "ctrl+d", "ctrl+z", "shift+enter", "ctrl+shift+right"):
             assert keys.count(key) == 1, key
         await chat.pilot.press("f1")
-        await chat.until(lambda: isinstance(chat.app.screen, ChatScreen))
+        await chat.in_front()
 
 
 async def test_the_last_line_shows_only_keys_that_do_something_now() -> None:

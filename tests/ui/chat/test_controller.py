@@ -359,7 +359,7 @@ async def test_the_reading_of_a_file_for_a_comparison_is_stopped_by_escape_or_at
         await chat.type("@report.pdf ")
         await chat.press("f2", shows="reading report.pdf")
         await chat.press("escape", shows="Reading was stopped")
-        assert chat.app.screen is chat.screen
+        assert chat.is_in_front
         await chat.press("f2", shows="reading report.pdf")
         await chat.pilot.press("ctrl+q")
         await chat.until(lambda: not chat.app.is_running)

@@ -13,7 +13,6 @@ from app.engine.events import PromptProgress
 from app.engine.interfaces import Controls
 from app.engine.types import AutoDraft, DraftParams
 from app.settings.layers import Layer
-from app.ui.chat.screen import ChatScreen
 from app.ui.compare.screen import CompareScreen
 from app.worker.events import Failed, Measuring
 from tests.fakes import FakeModel, mixing
@@ -241,7 +240,7 @@ async def test_esc_stops_and_esc_again_leaves() -> None:
         compare.finishes([], stopped=True)
         await compare.chat.shows("stopped")
         await compare.chat.pilot.press("escape")
-        await compare.chat.until(lambda: isinstance(compare.chat.app.screen, ChatScreen))
+        await compare.chat.in_front()
 
 
 async def test_a_failure_keeps_whole_rounds_and_shows_why() -> None:
@@ -266,7 +265,7 @@ async def test_a_comparison_leaves_the_chat_unchanged() -> None:
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
         await chat.shows("2.0× faster")
         await chat.pilot.press("r", "escape", "escape")
-        await chat.until(lambda: isinstance(chat.app.screen, ChatScreen))
+        await chat.in_front()
         # Late events of a screen that was closed are dropped.
         compare.runs(made(PLAIN, 4))
         compare.finishes([], stopped=True)

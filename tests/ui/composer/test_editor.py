@@ -27,7 +27,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 async def paste(chat: Chat, text: str) -> None:
     before = chat.prompt
-    chat.pilot.app.post_message(events.Paste(text))
+    chat.app.post_message(events.Paste(text))
     await chat.until(lambda: chat.prompt != before)
 
 

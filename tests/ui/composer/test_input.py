@@ -53,7 +53,7 @@ async def test_blank_prompts_are_not_sent() -> None:
 
 async def test_pasted_control_characters_are_dropped() -> None:
     async with open_chat() as chat:
-        chat.pilot.app.post_message(events.Paste("a\x1b[31mb\r\nc"))
+        chat.app.post_message(events.Paste("a\x1b[31mb\r\nc"))
         await chat.until(lambda: chat.prompt)
         assert chat.prompt == "a[31mb\nc"
 
@@ -62,7 +62,7 @@ async def test_invisible_characters_can_be_typed_unless_they_hide_text() -> None
     wanted = "東京\u3000می\u200cروم\xa0👩\u200d👧"
     async with open_chat() as chat:
         for character in wanted + "\u202e\x07":
-            chat.pilot.app.post_message(events.Key(unicodedata.name(character, "key").lower(), character))
+            chat.app.post_message(events.Key(unicodedata.name(character, "key").lower(), character))
         await chat.pilot.press("end", "enter")
         await chat.until(lambda: chat.engine.requests)
         assert chat.engine.requests[0].messages[-1].content == wanted

@@ -16,7 +16,6 @@ from app.session.state import Phase
 from app.settings.file import SettingsFile
 from app.settings.live import LiveSettings
 from app.ui.actions import ACTIONS
-from app.ui.chat.screen import ChatScreen
 from app.ui.composer.input import PromptInput
 from app.ui.screens.key_list import KeyListScreen
 from app.ui.terminal.driver import InputParser
@@ -33,7 +32,7 @@ def live(app: App[None]) -> set[str]:
 async def told(driver: Driver) -> dict[str, str]:
     """Return the text of the keys screen by key."""
     await driver.pilot.press("f1")
-    await driver.until(lambda: isinstance(driver.pilot.app.screen, KeyListScreen))
+    await driver.until(lambda: isinstance(driver.app.screen, KeyListScreen))
     await driver.pilot.pause()
     rows = [re.split(" {2,}", row.strip(), maxsplit=1) for row in driver.rows]
     return {row[0]: row[-1] for row in rows}
@@ -136,7 +135,7 @@ async def test_keys_before_the_palette_is_shown_are_harmless() -> None:
         chat.hit("", "ctrl+p", "pagedown", "pageup", "pagedown")
         await chat.shows("what do you want to do?")
         chat.hit("", "escape", "escape", "escape")
-        await chat.until(lambda: isinstance(chat.app.screen, ChatScreen))
+        await chat.in_front()
         await chat.pilot.pause()
         assert chat.app.is_running
 

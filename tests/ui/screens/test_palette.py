@@ -154,7 +154,7 @@ async def test_the_keys_are_shown_only_once() -> None:
         await chat.pilot.press("enter")
         await chat.until(lambda: isinstance(chat.app.screen, KeyListScreen))
         await chat.pilot.press("escape")
-        await chat.until(lambda: chat.app.screen is chat.screen)
+        await chat.in_front()
 
 
 async def test_a_palette_has_room_for_entries_in_the_smallest_window() -> None:

@@ -7,7 +7,6 @@ import pytest
 
 from app.engine.types import DraftParams
 from app.session.state import Phase
-from app.ui.chat.screen import ChatScreen
 from tests.fake_engine import PAIR
 from tests.ui.driver import open_chat
 from tests.ui.settings.driver import SettingsChat, open_settings
@@ -77,7 +76,7 @@ async def test_a_pending_reload_can_be_done_later(file: Path) -> None:
         assert "ctrl+r reload" not in chat.text
         await chat.press("enter", *"16384", "enter", shows="ctrl+r reload")
         await chat.press("escape", "escape")
-        await chat.until(lambda: isinstance(chat.app.screen, ChatScreen))
+        await chat.in_front()
         assert chat.engine.loads == 1
         await chat.open()
         await chat.press("ctrl+r")

@@ -1,4 +1,4 @@
-"""The settings chat over a real settings file and a scripted engine."""
+"""The settings screen over a real settings file and a scripted engine."""
 
 from dataclasses import replace
 from pathlib import Path

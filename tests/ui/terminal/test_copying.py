@@ -59,7 +59,7 @@ async def test_copying_tells_whether_the_terminal_takes_the_text(
 ) -> None:
     sent: list[str] = []
     async with open_chat() as chat:
-        app = chat.pilot.app
+        app = chat.app
         driver = app._driver
         assert driver is not None
         monkeypatch.setattr(type(app), "is_headless", False)
@@ -111,12 +111,12 @@ async def test_the_end_of_a_long_answer_rings_the_bell_if_the_terminal_lost_the_
     called: list[bool] = []
     now = [0.0]
     async with open_chat() as chat:
-        monkeypatch.setattr(type(chat.pilot.app), "bell", lambda self: called.append(True))
+        monkeypatch.setattr(type(chat.app), "bell", lambda self: called.append(True))
         chat.screen.view.status._clock = lambda: now[0]
         await chat.send("go")
         if away:
-            chat.pilot.app.post_message(events.AppBlur())
-        await chat.until(lambda: chat.pilot.app.app_focus is not away)
+            chat.app.post_message(events.AppBlur())
+        await chat.until(lambda: chat.app.app_focus is not away)
         now[0] = seconds
         await chat.answer("done")
         assert len(called) == calls

@@ -163,7 +163,7 @@ async def test_the_terminal_shows_what_the_compositor_does(
 
     monkeypatch.setattr(TandemApp, "_display", display)
     async with open_chat(size=(120, 40), store=lambda: Store(file)) as chat:
-        chat.pilot.app._sync_available = seed > 0
+        chat.app._sync_available = seed > 0
         await chat.send("Show every kind of block.")
         for at in range(0, len(MARKDOWN), 40):
             chat.engine.says(MARKDOWN[at : at + 40])
@@ -180,5 +180,5 @@ async def shows_the_same(chat: Chat, terminal: Emulator) -> None:
     await chat.pilot.pause()
     await chat.stands_still()
     # The rows of a dialog leave out the screen below it, which the terminal still shows.
-    if not chat.pilot.app.screen.is_modal:
+    if not chat.app.screen.is_modal:
         assert terminal.rows == chat.rows

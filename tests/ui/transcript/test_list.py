@@ -5,7 +5,6 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
-from textual import events
 from textual.scrollbar import ScrollBar
 
 from app.conversations.attached import Attachment, compose
@@ -153,8 +152,7 @@ async def test_a_resize_keeps_the_first_visible_message() -> None:
 async def test_keys_select_messages_that_are_not_laid_out() -> None:
     async with long_chat(path()) as chat:
         await chat.press("ctrl+up")
-        for _ in range(25):
-            chat.pilot.app.post_message(events.Key("up", None))
+        chat.hit("", *["up"] * 25)
         await chat.until(lambda: (s := chat.screen.view.messages.chosen) is not None and s.id == MESSAGES - 25)
         await chat.shows(f"message {MESSAGES - 25}.")
 
@@ -173,8 +171,7 @@ async def test_a_found_message_is_scrolled_to_the_top() -> None:
     nodes[20] = replace(nodes[20], text="a needle" + nodes[20].text)
     async with long_chat(nodes) as chat:
         await chat.list_conversations()
-        for character in "needle":
-            chat.pilot.app.post_message(events.Key(character, character))
+        chat.hit("needle")
         await chat.shows("a needle")
         await chat.pilot.press("enter")
         await chat.in_front()

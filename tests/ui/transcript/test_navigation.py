@@ -166,14 +166,14 @@ async def test_a_hit_in_the_reasoning_opens_it(file: Path) -> None:
 async def test_a_link_shows_its_address_and_cannot_be_clicked(monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
     async with open_chat() as chat:
-        monkeypatch.setattr(chat.pilot.app, "open_url", opened.append)
+        monkeypatch.setattr(chat.app, "open_url", opened.append)
         await chat.send("link")
         chat.engine.says("[click me](https://example.org/x) [@click=app.quit]or me[/]")
         await chat.shows("click me (https://example.org/x) [@click=app.quit]or me[/]")
         y = next(y for y, row in enumerate(chat.rows) if "click me" in row)
         for x in (2, 12, 35, 50):
             await chat.pilot.click(offset=(x + 1, y))
-        assert chat.pilot.app.is_running
+        assert chat.app.is_running
     assert opened == []
 
 
@@ -213,7 +213,7 @@ async def test_keys_have_their_turn_while_a_long_answer_is_read(monkeypatch: pyt
 
         def noted(self: MarkdownDocument, piece: str) -> tuple[int, list[Row]]:
             if not typed:
-                chat.pilot.app.post_message(events.Key("x", "x"))
+                chat.app.post_message(events.Key("x", "x"))
             typed.append(chat.prompt)
             return append(self, piece)
 

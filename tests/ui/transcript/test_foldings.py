@@ -77,7 +77,7 @@ async def test_the_picture_on_the_clipboard_is_pasted(monkeypatch: pytest.Monkey
 
 async def test_a_dropped_file_is_referred_to(folder: Path) -> None:
     async with open_chat() as chat:
-        chat.pilot.app.post_message(events.Paste(f"{folder / 'cat.png'}"))
+        chat.app.post_message(events.Paste(f"{folder / 'cat.png'}"))
         await chat.until(lambda: chat.prompt == f"@{folder / 'cat.png'} ")
 
 
