@@ -65,9 +65,6 @@ class ChatEvents(ChatFacts):
         match event:
             case PairChanged(pair) | Loaded(pair) if not self._pair.is_loading:
                 self._pair.take(pair)
-                if self.phase is not Phase.ANSWERING:
-                    # A pair that was loaded again may have its draft model again.
-                    self._apply_settings()
                 self._what |= Change.PAIR
             case Loaded() | Failed(request=None) if self._pair.end_load():
                 pass
@@ -131,7 +128,7 @@ class ChatEvents(ChatFacts):
         self.phase = Phase.READY
         self._what |= Change.LOADED
         self._pair.take(pair)
-        self.engine.draft(self.drafting.is_on)
+        self.engine.draft(self._pair.drafts)
         self._go_on()
 
     def _start(self, conversation: Conversation) -> None:
@@ -199,7 +196,7 @@ class ChatEvents(ChatFacts):
     def _apply_settings(self) -> None:
         self._pair.use_mode(drafting(self.settings))
         if self.phase is not Phase.LOADING and self.answered_elsewhere is None:
-            self.engine.draft(self.drafting.is_on)
+            self.engine.draft(self._pair.drafts)
 
     def _load_next(self) -> None:
         if self._pair.load_next():

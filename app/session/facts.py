@@ -32,6 +32,7 @@ class PairState:
     Attributes:
         was_requested: Whether a pair was loaded, is being loaded or failed to load.
         next: A pair that waits for the end of the running answer, and its title.
+        drafts: Whether the setting and the user allow drafts; the pair may have no draft source.
     """
 
     def __init__(self, engine: Engine, title: str, *, is_loading: bool) -> None:
@@ -43,7 +44,7 @@ class PairState:
         self._n_unfinished = int(is_loading)
         self.next: tuple[Loader, str] | None = None
         self._mode: Drafting = None
-        self._drafts = False
+        self.drafts = False
 
     # Loading
 
@@ -77,16 +78,12 @@ class PairState:
 
     def drafting(self, mode: Drafting) -> DraftState:
         """Return the drafting of an answer with this setting."""
-        return DraftState.of(mode, self.info, switched_on=self._drafts)
+        return DraftState.of(mode, self.info, switched_on=self.drafts)
 
     def use_mode(self, mode: Drafting, *, again: bool = False) -> None:
         """Apply the setting; a new setting, or another pair (`again`), turns the drafts on if it allows them."""
         if again or mode != self._mode:
-            self._mode, self._drafts = mode, mode is not None
-
-    def switch(self, on: bool) -> None:
-        """Turn the drafts on or off."""
-        self._drafts = on
+            self._mode, self.drafts = mode, mode is not None
 
 
 _COMPARED_TOKENS = 256

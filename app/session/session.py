@@ -185,8 +185,8 @@ class Session(ChatEvents):
 
     def set_drafting(self, on: bool) -> None:
         """Turn drafting on or off, even within the running answer."""
-        self._pair.switch(on)
-        self.engine.draft(self.drafting.is_on)
+        self._pair.drafts = on
+        self.engine.draft(on)
 
     def load(self, loader: Loader, title: str, *, waits: bool = False) -> None:
         """Load another pair; a running answer is stopped first, or ends first if the pair `waits`."""

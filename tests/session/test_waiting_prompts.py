@@ -150,7 +150,8 @@ def test_a_pair_that_is_loaded_again_with_its_draft_drafts_again(chat: ScriptedS
     chat.session.set_setting("draft.mode", "fixed")
     chat.session.handle(PairChanged(replace(PAIR, draft=None)))
     chat.session.settings_changed()
-    assert not chat.engine.drafts
+    assert not chat.session.drafting.is_on
+    chat.session.send("a")
     chat.session.handle(PairChanged(replace(PAIR, draft=PAIR.target)))
     assert chat.engine.drafts
 

@@ -113,7 +113,7 @@ class ArgumentReader:
             yield '"'
         while True:
             text = unread.text
-            found = self._find(close, text, at)
+            found = _find(close, text, at, has_escapes=self._has_escapes)
             is_end = self._ends_at(unread, found, close) if found >= 0 else None
             if is_end is False:
                 at = found + 1
@@ -128,12 +128,6 @@ class ArgumentReader:
                 return text[:stop]
             at = max(at, stop)
             yield None
-
-    def _find(self, close: str, text: str, at: int) -> int:
-        if not self._has_escapes:
-            return text.find(close, at)
-        marks = re.compile(rf"\\.|{close}", re.DOTALL).finditer(text, at)
-        return next((mark.start() for mark in marks if mark[0] == close), -1)
 
     def _undecided_at(self, text: str, close: str, start: int) -> int:
         before = "\n" if self._argument.end.startswith("\n") else ""
@@ -210,13 +204,14 @@ class ArgumentReader:
                 quotes = [
                     pair
                     for pair in (*self._argument.quotes, ('"', '"'))
-                    if pair[0].startswith(text[at:][: len(pair[0])])
+                    if pair[0].startswith(text[at : at + len(pair[0])])
                 ]
                 if quotes:
-                    stop = _string_end(text, at, *quotes[0])
+                    quote, end = quotes[0]
+                    stop = _find(end, text, at + len(quote), has_escapes=len(end) == 1)
                     if stop < 0:
                         break
-                    at = stop
+                    at = stop + len(end)
                 elif text[at] in ",)]}" and not depth:
                     unread.text = text[at:]
                     yield as_json(text[:at].strip(), schema, self._argument.values)
@@ -230,9 +225,8 @@ class ArgumentReader:
         return json.dumps(unescaped(text) if self._has_escapes else text, ensure_ascii=False)[1:-1]
 
 
-def _string_end(text: str, at: int, quote: str, end: str) -> int:
-    if len(end) > 1:
-        stop = text.find(end, at + len(quote))
-        return stop + len(end) if stop >= 0 else -1
-    marks = re.compile(rf"\\.|{end}", re.DOTALL).finditer(text, at + 1)
-    return next((mark.end() for mark in marks if mark[0] == end), -1)
+def _find(mark: str, text: str, at: int, *, has_escapes: bool) -> int:
+    if not has_escapes:
+        return text.find(mark, at)
+    found = re.compile(rf"\\.|{mark}", re.DOTALL).finditer(text, at)
+    return next((one.start() for one in found if one[0] == mark), -1)

@@ -85,7 +85,7 @@ class CallReader:
         match piece:
             case CallBegin(name):
                 self._call, self._shown_arguments = ToolCall(name, ""), KeywordArguments()
-                shown = f"{chr(10) * bool(self.calls)}{name}("
+                shown = f"\n{name}(" if self.calls else f"{name}("
             case CallArguments(text):
                 self._call = replace(self._call, arguments=self._call.arguments + text)
                 shown = self._shown_arguments.push(text)
