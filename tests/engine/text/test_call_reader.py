@@ -375,6 +375,11 @@ def test_strings_of_lfm2_have_no_escapes() -> None:
     assert found.values == [("f", {"a": 'it\'s a "b"\nc', "n": 3})]
 
 
+def test_strings_in_a_list_of_lfm2_have_escapes() -> None:
+    found = both(r"<|tool_call_start|>[f(b=['it\'s ) x', 'y'])]<|tool_call_end|>")
+    assert found.values == [("f", {"b": ["it's ) x", "y"]})]
+
+
 def test_arguments_in_a_text_that_is_no_object_keep_that_text() -> None:
     assert both('<tool_call>{"name": "f", "arguments": "Paris"}</tool_call>').calls == [("f", "Paris")]
 
