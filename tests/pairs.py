@@ -13,6 +13,7 @@ from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.cache import TokenCache
 from app.engine.draft_model import ModelDrafter
+from app.engine.draft_source import DraftSource
 from app.engine.interfaces import Cancelled, Clock
 from app.engine.ngram import NgramIndex
 from app.engine.prompt_cache import PromptCache
@@ -98,7 +99,7 @@ class FakePair(_Base):
         self._model = target
         self.model, self.prompts = Letters(), LetterPrompts()
         self.drafter = None
-        self.ngrams = NgramIndex()
+        self.free_sources: Sequence[DraftSource] = (NgramIndex(),)
         if draft is not None:
             self.drafter = ModelDrafter(TokenCache(draft), N_VOCAB, self.model.is_end)
         most = most_drafted if can_draft else 0

@@ -52,6 +52,9 @@ class DraftSource:
         """Return the reason for the last draft, as a clause."""
         return f"the {self.kind.label} proposes tokens"
 
+    def configure(self, min_match: int, other_texts: Iterable[Sequence[int]]) -> None:
+        """Take the shortest match of the next answer, and the tokens of other texts that it may repeat."""
+
     def prepare(self, prompt: Sequence[int], *, drafts: bool) -> None:
         """Prepare for a prompt that the target will read; `drafts` says whether this answer may use the source."""
 

@@ -136,14 +136,11 @@ class NgramIndex(DraftSource):
     def __len__(self) -> int:
         return len(self._text.tokens)
 
-    def require(self, min_match: int) -> None:
-        """Set the shortest match; a change empties the index."""
+    def configure(self, min_match: int, other_texts: Iterable[Sequence[int]]) -> None:
+        """Set the shortest match, and the other texts for the next `follow`; another match length empties the index."""
         if min_match != self._min_match:
-            self._min_match, self._text, self._others = min_match, _Text(min_match), []
-
-    def set_other_texts(self, texts: Iterable[Sequence[int]]) -> None:
-        """Replace the other texts; the next `follow` indexes them."""
-        self._others, self._to_index = [], texts
+            self._min_match, self._text = min_match, _Text(min_match)
+        self._others, self._to_index = [], other_texts
 
     def follow(self, tokens: Sequence[int]) -> None:
         """Index exactly `tokens`, reusing the common prefix."""

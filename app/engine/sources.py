@@ -11,8 +11,8 @@ RETRIED = "no recent speedup; Tandem retries occasionally"
 class Source(StrEnum):
     """Source of drafts: a draft model, layers that read the target's hidden rows, or n-grams.
 
-    A new kind is a row here and a class: a `DraftSource`, or a `HeadContext` for layers of a model. The value is used
-    in `--json`, in settings and in stored conversations.
+    A new kind is a row here and a class: a `DraftSource` (without a model, in `NativePair.free_sources` too), or a
+    `HeadContext` for layers of a model. The value is used in `--json`, in settings and in stored conversations.
 
     Attributes:
         with_article: Name on the screen with its article.
@@ -62,6 +62,7 @@ class Source(StrEnum):
         return f"{self.label} off: {why}"
 
 
+FREE_SOURCES = tuple(source for source in Source if source.is_free)
 IN_TARGET = f"{Source.MTP.label} in the same file"
 """Name of MTP layers in the target's file."""
 

@@ -71,7 +71,7 @@ class NativePair:
     Attributes:
         idle_s: Seconds without a command after which the pair is freed, if limited.
         caches: Saves both caches when another prompt replaces them, and restores them.
-        ngrams: Index of the conversation for n-gram drafting; the next turn adds only new tokens.
+        free_sources: Draft sources without a model. They follow the conversation; the next turn adds only new tokens.
 
     Raises:
         ModelFileError: A file is missing or is no model.
@@ -81,7 +81,7 @@ class NativePair:
 
     def __init__(self, params: PairParams, cancel: CancelFlag, on_progress: Progress) -> None:
         self.notices: list[str] = list(params.notices)
-        self.ngrams = NgramIndex()
+        self.free_sources: Sequence[DraftSource] = (NgramIndex(),)
         minutes = params.settings["model.unload_after"]
         self.idle_s = None if minutes is None else minutes * 60.0
         self.save_error: OSError | None = None

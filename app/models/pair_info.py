@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from app.engine.sources import Source
+from app.engine.sources import FREE_SOURCES, Source
 from app.engine.types import AutoDraft, Drafting, DraftParams
 from app.models.memory_estimate import CELLS, longest_trained, round_up
 from app.settings.layers import ThinkingSupport
@@ -88,7 +88,7 @@ class PairInfo:
             return ()
         model, lookup = (drafting.model, drafting.lookup) if isinstance(drafting, AutoDraft) else (True, False)
         drafter = (self.draft_kind or Source.MODEL,) * (model and self.draft is not None)
-        return (*drafter, Source.NGRAM) if lookup else drafter
+        return (*drafter, *FREE_SOURCES) if lookup else drafter
 
     def why_no_draft(self, drafting: Drafting) -> str | None:
         """Return as a clause why no source can draft; None if one can, or drafting is off."""

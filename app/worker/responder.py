@@ -11,7 +11,6 @@ from app.engine.auto.curve import CostModel
 from app.engine.auto.measure_costs import LEARNING, FirstCosts
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.strategy import AutomaticDrafting
-from app.engine.draft_source import DraftSource
 from app.engine.drafting_report import capitalized
 from app.engine.events import DraftLost, PromptProgress, Step, StepDetails, TokenProbability
 from app.engine.fixed import FixedDrafting, NoDrafting
@@ -238,12 +237,10 @@ def _strategy(pair: LoadedPair, request: AnswerRequest, clock: Clock) -> Strateg
     sources = pair.info.sources(drafting)
     drafter = pair.drafter if any(not source.is_free for source in sources) else None
     if isinstance(drafting, AutoDraft) and sources and pair.memory is not None:
-        chain: list[DraftSource] = [drafter] if drafter is not None else []
-        if Source.NGRAM in sources:
-            pair.ngrams.require(drafting.min_match)
-            pair.ngrams.set_other_texts(_tokens_of(pair, request.beside))
-            chain.append(pair.ngrams)
-        return AutomaticDrafting(pair.memory, chain, clock)
+        free = [source for source in pair.free_sources if source.kind in sources]
+        for source in free:
+            source.configure(drafting.min_match, _tokens_of(pair, request.beside))
+        return AutomaticDrafting(pair.memory, [*filter(None, [drafter]), *free], clock)
     if isinstance(drafting, DraftParams) and drafter is not None:
         # Automatic drafting does not learn from fixed drafts.
         costs = CostModel(pair.memory.costs.snapshot()) if pair.memory is not None else None

@@ -20,7 +20,7 @@ def index(*tokens: int) -> NgramIndex:
 
 def with_others(own: tuple[int, ...], *others: tuple[int, ...]) -> NgramIndex:
     out = NgramIndex()
-    out.set_other_texts(others)
+    out.configure(MIN_MATCH, others)
     out.follow(own)
     return out
 
@@ -126,9 +126,9 @@ def test_every_match_votes_with_its_length(tokens: list[int], draft: list[int]) 
 
 def test_another_min_match_empties_the_index() -> None:
     reused = index(1, 2, 3, 4, 9)
-    reused.require(MIN_MATCH)
+    reused.configure(MIN_MATCH, ())
     assert len(reused) == 5
-    reused.require(3)
+    reused.configure(3, ())
     reused.follow((1, 2, 4, 9, 1, 2))
 
     assert reused.continuation((), 4).tokens == ()
@@ -136,7 +136,7 @@ def test_another_min_match_empties_the_index() -> None:
 
 def test_new_other_texts_replace_the_old_ones() -> None:
     other = with_others((1, 2, 3, 9, 1, 2), (1, 2, 6))
-    other.set_other_texts([(5, 6, 7)])
+    other.configure(MIN_MATCH, [(5, 6, 7)])
     other.follow((1, 2, 3, 9, 1, 2))
 
     assert other.continuation((), 8) == index(1, 2, 3, 9, 1, 2).continuation((), 8)

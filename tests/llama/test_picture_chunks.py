@@ -130,7 +130,7 @@ def test_greedy_text_after_a_picture_equals_no_draft(draft: str, new_pair: NewPa
     name, write_draft = DRAFTS[draft]
     pair = new_pair(name, write_draft, mtp=draft == "hybrid-mtp")
     prompt = prompt_of(pair, QUESTION, pictures=[a_picture(name)])
-    drafter = pair.drafter or pair.ngrams
+    drafter = pair.drafter or pair.free_sources[0]
     plain = answer(pair, prompt)
     pair.target.rollback(0)
 

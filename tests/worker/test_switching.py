@@ -131,7 +131,7 @@ class Slow(NgramIndex):
 
 
 def indexing(riders: FakePair, prompt: str, n_tokens: int) -> Finished:
-    index, ticks = riders.ngrams, ticking()
+    (index,), ticks = riders.free_sources, ticking()
     assert isinstance(index, Slow)
     asked = replace(request(AutoDraft(model=False)), messages=(Message(Role.USER, prompt),), max_tokens=n_tokens)
     return answered(riders, asked, clock=lambda: ticks() + index.spent)[1]
@@ -140,7 +140,7 @@ def indexing(riders: FakePair, prompt: str, n_tokens: int) -> Finished:
 def test_indexing_the_conversation_takes_answer_time_but_no_step_time() -> None:
     riders = pair()
     list(riders.measure_costs(lambda: False))
-    riders.ngrams = Slow()
+    riders.free_sources = (Slow(),)
     before = riders.memory.costs.target_ns(1, 0) if riders.memory is not None else 0
     first = indexing(riders, PROMPT * 20, 9)
 
