@@ -16,6 +16,7 @@ from app.conversations.message import Role
 from app.core.columns import text_table
 from app.core.errors import AppError
 from app.core.printable import printable
+from app.core.units import counted
 from app.engine.drafting_report import why_undrafted
 from app.hardware.cpu import usable_processors
 from app.models.pair_info import PairInfo
@@ -65,7 +66,7 @@ class Comparison:
         lines += last.notices
         if name in self.differences:
             found, n = self.differences[name], len(first.tokens)
-            lines += found.lines if found is not None else [f"identical output, {n} token{'s' * (n != 1)}"]
+            lines += found.lines if found is not None else [f"identical output, {counted(n, 'token')}"]
         return lines
 
     @property
@@ -87,7 +88,7 @@ def busy_programs(rounds: Iterable[Round]) -> str | None:
     taken = sum(run.others_s for run in runs) / wall_s if wall_s > _SHORT_S else 0.0
     if taken < _BUSY_CPU_SHARE * n:
         return None
-    cores = f"{min(taken, n):.1f} of {n} core{'s' * (n != 1)}"
+    cores = f"{min(taken, n):.1f} of {counted(n, 'core')}"
     return f"Other programs used {cores}; close them and rerun for reliable numbers."
 
 
@@ -175,7 +176,7 @@ def comparison_markdown(comparison: Comparison, request: AnswerRequest, pair: Pa
     for m in comparison.measured[1:]:
         lines.append(f"- {escaped(m.name)}: {escaped(m.verdict())}")
         lines += [f"  - {escaped(remark)}" for remark in comparison.remarks(m)]
-    rounds = f"{how(request)}; {n} alternating round{'s' * (n != 1)}, each side alone"
+    rounds = f"{how(request)}; {counted(n, 'alternating round')}, each side alone"
     lines += [f"- {escaped(note)}" for note in (rounds, seen(request), *comparison.notes)]
     for m in comparison.measured:
         first = comparison.runs(m.name)[0]

@@ -26,5 +26,5 @@ def free_memory(free: int | None, total: int) -> str:
 
 
 def counted(n: int, noun: str) -> str:
-    """Format a count with a noun whose plural adds an s: "1 device", "2 devices"."""
-    return f"{n} {noun}{'s' * (n != 1)}"
+    """Format a count with a noun whose plural adds an s: "1 device", "2,000 devices"."""
+    return f"{n:,} {noun}{'s' * (n != 1)}"

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import repeat, zip_longest
 from typing import Any
 
+from app.core.units import counted
 from app.engine.drafting_report import FEWEST_DRAFTED, Speedup, acceptance, rate
 from app.engine.sources import Source, drafter_of
 
@@ -253,7 +254,7 @@ class GenerationStats:
     @property
     def pace(self) -> str:
         """Return the token count, and the speed if measured: "101 tokens, 50 tok/s"."""
-        length, speed = f"{self.predicted_n:,} token{'s' * (self.predicted_n != 1)}", self.tokens_per_second
+        length, speed = counted(self.predicted_n, "token"), self.tokens_per_second
         return f"{length}, {rate(speed)}" if speed is not None else length
 
     @property

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from app.core.units import counted
+
 _CGROUP_FOLDER = "/sys/fs/cgroup"
 CPUINFO = Path("/proc/cpuinfo")
 AUTOGROUP = "/proc/sys/kernel/sched_autogroup_enabled"
@@ -163,7 +165,7 @@ def busy_text(who: str, cpus: float, processors: int) -> str | None:
     """Describe the CPU use of other programs, unless it is low."""
     if cpus < _BUSY_CPU_SHARE * processors:
         return None
-    return f"{who} {cpus:.1f} of {processors} CPU{'s' * (processors != 1)} now"
+    return f"{who} {cpus:.1f} of {counted(processors, 'CPU')} now"
 
 
 @dataclass(frozen=True, slots=True)

@@ -281,5 +281,5 @@ def _write(conversation: StoredConversation, file: Path) -> str:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise AppError(f"{file} cannot be written: {reason}.", "Choose another place.") from error
     n = 0 if as_json else n_left_out(conversation)
-    left_out = f" {n:,} message{'s' * (n != 1)} of other branches left out; .json keeps them." if n else ""
+    left_out = f" {counted(n, 'message')} of other branches left out; .json keeps them." if n else ""
     return f"Exported as {file}.{left_out}"

@@ -272,7 +272,7 @@ def _runs(measured: SideFigures) -> str:
     ratio = measured.ratio
     if ratio is None:
         return ""
-    runs = f"{ratio.n} run{'s' * (ratio.n != 1)}"
+    runs = counted(ratio.n, "run")
     if ratio.n > 1:
         runs += f", {ratio.low:.1f}× to {ratio.high:.1f}×"
     if measured.outcome == "unclear":

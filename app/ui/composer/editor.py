@@ -22,6 +22,7 @@ from app.core.errors import AppError
 from app.core.pictures import Picture
 from app.core.printable import printable
 from app.core.program import in_background
+from app.core.units import counted
 from app.ui.text import size
 from app.ui.widgets.inputs import TextEditor
 
@@ -47,7 +48,7 @@ class Pastes:
         lines = text.count("\n") + (not text.endswith("\n"))
         if len(text) <= LONGEST and lines <= MOST_LINES:
             return text
-        name = f"{_PASTE_PREFIX}{size(len(text.encode('utf-8', 'replace')))}, {lines:,} line{'s' * (lines != 1)}"
+        name = f"{_PASTE_PREFIX}{size(len(text.encode('utf-8', 'replace')))}, {counted(lines, 'line')}"
         return self.remember(Attachment(name, text, is_file=False))
 
     def remember(self, paste: Attachment) -> str:

@@ -18,6 +18,7 @@ from textual.app import App
 from app.core.errors import AppError
 from app.core.printable import one_line, storable
 from app.core.program import find_program, in_background, limited_run
+from app.core.units import counted
 from app.ui.widgets.hint import Hint
 
 _ESCAPE_CHARACTER = "\x1b"
@@ -45,7 +46,7 @@ def copy_text(app: App[Any], text: str, what: str = "") -> None:
     if text:
         # A selection may contain half a surrogate pair.
         whole = storable(text)
-        length = f"{len(text):,} character{'s' * (len(text) != 1)}"
+        length = counted(len(text), "character")
         # A function, because a coroutine that is canceled before it begins would warn that it was never awaited.
         app.run_worker(partial(_copy, app, whole, what or length), group="copy", exclusive=True)  # type: ignore[arg-type]
 

@@ -80,7 +80,7 @@ def folded_result(result: ResultOf, text: str) -> Folding:
 def folded_summary(text: str) -> Folding:
     """Return the summary that replaces the dimmed messages for the model."""
     n = len(text.split())
-    title = f"the dimmed messages as a summary, {n:,} word{'s' * (n != 1)}; /summary changes it"
+    title = f"the dimmed messages as a summary, {counted(n, 'word')}; /summary changes it"
     return _folded_text(title if text else "the model no longer reads the dimmed messages", text)
 
 
@@ -88,7 +88,7 @@ def _beginning(text: str) -> str:
     lines = iter(printable(text).split("\n"))
     shown = [_cut(line, _MAX_COLUMNS) for line in islice(lines, _MAX_LINES)]
     rest = sum(1 for _ in lines)
-    return "\n".join([*shown, *([f"… {rest:,} more line{'s' * (rest != 1)}"] if rest else [])])
+    return "\n".join([*shown, *([f"… {counted(rest, 'more line')}"] if rest else [])])
 
 
 def _cut(line: str, most: int) -> str:
@@ -124,7 +124,7 @@ class Reasoning(Folding):
         seconds = self._latest - self._began
         time = f", {seconds:,.0f} s" if seconds >= 1 else ""
         words = self._n_words
-        self._title = f"reasoning, {words:,} word{'s' * (words != 1)}{time}" if words else None
+        self._title = f"reasoning, {counted(words, 'word')}{time}" if words else None
         self._draw()
 
     def _draw(self) -> None:
