@@ -10,7 +10,7 @@ from app.engine.events import PromptProgress, Step
 from app.engine.sources import Source
 from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
-from app.engine.text.tool_calls import CallBegin, ToolCall, shown_call
+from app.engine.text.tool_calls import CallPart, ToolCall, shown_call
 from app.engine.types import DraftingStatus, FinishReason
 from app.models.pair_info import ModelInfo, PairInfo
 from app.settings.layers import Layer
@@ -132,7 +132,7 @@ class FakeEngine:
 
     def calls(self, call: ToolCall) -> None:
         """Write a tool call, and end the answer with it."""
-        segment = Segment(shown_call(call), Source.MODEL, call=CallBegin(call.name))
+        segment = Segment(shown_call(call), Source.MODEL, call=CallPart(0, call, begins=True, ends=True))
         self.emit(Step(len(self.requests), (segment,), STATS))
         self.finishes(calls=(call,))
 

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from app.engine.events import PromptProgress, Step, TokenProbability
 from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
-from app.engine.text.tool_calls import CallArguments, CallBegin, CallEnd, ToolCall
+from app.engine.text.tool_calls import CallPart
 from app.engine.types import FinishReason
 from app.server.conversation import new_call_id
 from app.server.engine_queue import Ticket
@@ -56,21 +56,6 @@ class Delta:
 
 
 @dataclass(frozen=True, slots=True)
-class CallPart:
-    """The beginning of a tool call, the next text of its arguments, or its end.
-
-    Attributes:
-        call: The call with the new text of its arguments.
-        ends: Whether its arguments are complete.
-    """
-
-    index: int
-    call: ToolCall
-    begins: bool = False
-    ends: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class End:
     """The end of an answer; the reason is "stop", "length" or "tool_calls"."""
 
@@ -91,14 +76,13 @@ Part = Delta | CallPart | End
 
 @dataclass(slots=True)
 class Answer:
-    """A complete answer; its last part sets `end`."""
+    """A complete answer: each call is one part, and the last part sets `end`."""
 
     text: str = ""
     reasoning: str = ""
-    calls: list[ToolCall] = field(default_factory=list)
+    calls: list[CallPart] = field(default_factory=list)
     probabilities: list[TokenProbability] = field(default_factory=list)
     tokens: list[int] = field(default_factory=list)
-    is_call_cut: bool = False
     end: End = field(init=False)
 
     def add(self, part: Part | PrefillProgress | None) -> None:
@@ -109,10 +93,9 @@ class Answer:
                 self.text += "" if reasoning else text
                 self.probabilities += probabilities
                 self.tokens += tokens
-            case CallPart(_, call, begins, ends):
-                self.is_call_cut = not ends
-                before = "" if begins else self.calls.pop().arguments
-                self.calls.append(replace(call, arguments=before + call.arguments))
+            case CallPart(call=call, begins=begins):
+                before = "" if begins else self.calls.pop().call.arguments
+                self.calls.append(replace(part, call=replace(call, arguments=before + call.arguments)))
             case End():
                 self.end = part
 
@@ -127,7 +110,7 @@ class PartReader:
     def __init__(self, asked: AnswerRequest) -> None:
         self._custom = {tool["function"]["name"]: tool["custom"] for tool in asked.tools if "custom" in tool}
         self._input: InputReader | None = None
-        self._call, self._n_calls = ToolCall("", ""), 0
+        self._call_id, self._is_in_call = "", False
         self._longest_stop = max((len(stop.encode()) for stop in asked.stops), default=0)
         self._held: list[TokenProbability] = []
 
@@ -153,26 +136,24 @@ class PartReader:
         return []
 
     def _part(self, segment: Segment) -> Part:
-        match segment.call:
-            case None:
-                return Delta(segment.text, segment.reasoning)
-            case CallBegin(name):
-                self._call, self._n_calls = ToolCall(name, "", new_call_id()), self._n_calls + 1
-                self._input = InputReader() if name in self._custom else None
-                return CallPart(self._n_calls - 1, self._call, begins=True)
-            case CallArguments(text):
-                new = self._input.push(text) if self._input is not None else text
-                return CallPart(self._n_calls - 1, replace(self._call, arguments=new))
-            case CallEnd(is_cut):
-                rest = self._input.end(is_cut=is_cut) if self._input is not None else ""
-                lark = self._custom.get(self._call.name, {}).get("lark")
-                if lark and self._input is not None and not is_cut:
-                    self._check(self._call.name, lark, self._input.text)
-                return CallPart(self._n_calls - 1, replace(self._call, arguments=rest), ends=not is_cut)
+        if (part := segment.call) is None:
+            return Delta(segment.text, segment.reasoning)
+        call, self._is_in_call = part.call, not part.ends
+        if part.begins:
+            self._call_id = new_call_id()
+            self._input = InputReader() if call.name in self._custom else None
+        if self._input is not None:
+            text = self._input.push(call.arguments)
+            if part.ends:
+                text += self._input.end()
+                self._check(call.name, self._input.text)
+            call = replace(call, arguments=text)
+        return replace(part, call=replace(call, id=self._call_id))
 
-    @staticmethod
-    def _check(name: str, lark: str, text: str) -> None:
+    def _check(self, name: str, text: str) -> None:
         """Log an input that breaks its grammar: most formats write it as a JSON string, which no grammar constrains."""
+        if not (lark := self._custom[name].get("lark")):
+            return
         from app.llama.matcher import takes  # Only custom tools need llguidance in this process.
 
         if not takes(lark, text):
@@ -193,8 +174,7 @@ class PartReader:
             self._held.pop()
         while stop not in dropped and self._held:
             dropped = self._held.pop().piece + dropped
-        is_call_cut = self._n_calls > len(event.calls)
-        is_short = is_call_cut or event.reason in (FinishReason.LENGTH, FinishReason.CONTEXT)
+        is_short = self._is_in_call or event.reason in (FinishReason.LENGTH, FinishReason.CONTEXT)
         parts: list[Part] = [Delta("", probabilities=tuple(self._held))] if self._held else []
         return [*parts, End("length" if is_short else "tool_calls" if event.calls else "stop", event)]
 

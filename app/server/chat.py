@@ -9,9 +9,9 @@ from typing import Any
 from app import __version__
 from app.engine.events import TokenProbability
 from app.engine.stats import GenerationStats
-from app.engine.text.tool_calls import ToolCall
+from app.engine.text.tool_calls import CallPart, ToolCall
 from app.engine.types import SAMPLING_BOUNDS
-from app.server.answer import Answer, CallPart, Delta, End, Format, Names, Part, PrefillProgress, sse
+from app.server.answer import Answer, Delta, End, Format, Names, Part, PrefillProgress, sse
 from app.server.conversation import request_for
 from app.server.errors import RequestError
 from app.server.fields import FieldNames, Fields, read_n_choices, read_n_top
@@ -121,7 +121,7 @@ class ChatFormat(CompletionFormat):
         if answer.reasoning:
             message["reasoning_content"] = answer.reasoning.strip()
         if answer.calls:
-            message["tool_calls"] = [self._as_call(call) for call in answer.calls]
+            message["tool_calls"] = [self._as_call(part.call) for part in answer.calls]
         choice = {"index": self._index, "message": message, "finish_reason": answer.end.reason, "logprobs": None}
         if answer.probabilities:
             choice["logprobs"] = {"content": [as_logprob(one) for one in answer.probabilities]}

@@ -1,11 +1,9 @@
 """Anthropic's messages API."""
 
-import json
-from contextlib import suppress
 from typing import Any
 
-from app.engine.text.tool_calls import ToolCall
-from app.server.answer import Answer, CallPart, Delta, End, Format, Names, Part, PrefillProgress, sse
+from app.engine.text.tool_calls import CallPart, ToolCall, read_arguments
+from app.server.answer import Answer, Delta, End, Format, Names, Part, PrefillProgress, sse
 from app.server.content import RequestPictures, part_text, parts_of
 from app.server.conversation import request_for
 from app.server.errors import RequestError
@@ -130,10 +128,8 @@ class AnthropicFormat(Format):
         if answer.text or not answer.calls:
             # Null breaks Vercel's AI SDK, and Anthropic's schema requires the field.
             content.append({"type": "text", "text": answer.text, "citations": []})
-        for call in answer.calls:
-            # A part of the input could look complete.
-            is_cut = answer.is_call_cut and call is answer.calls[-1]
-            content.append(_tool_use(call, {} if is_cut else _input_of(call.arguments)))
+        # A part of the input could look complete.
+        content += (_tool_use(part.call, _input_of(part.call) if part.ends else {}) for part in answer.calls)
         return {**self._message(), "content": content, **_stopped(answer.end), "usage": _usage(answer.end)}
 
     def _message(self) -> dict[str, Any]:
@@ -141,11 +137,9 @@ class AnthropicFormat(Format):
         return {**head, "stop_reason": None, "stop_sequence": None, "stop_details": None, "container": None}
 
 
-def _input_of(text: str) -> dict[str, Any]:
-    with suppress(ValueError, RecursionError):
-        if isinstance(value := json.loads(text), dict):
-            return value
-    return {_INVALID_JSON_KEY: text}
+def _input_of(call: ToolCall) -> dict[str, Any]:
+    found = read_arguments(call)
+    return {_INVALID_JSON_KEY: call.arguments} if found is None else found
 
 
 def _tool_use(call: ToolCall, arguments: dict[str, Any]) -> dict[str, Any]:

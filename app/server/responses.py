@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from app.engine.text.tool_calls import ToolCall
-from app.server.answer import Answer, CallPart, Delta, End, Format, Names, Part, PrefillProgress, sse
+from app.engine.text.tool_calls import CallPart, ToolCall
+from app.server.answer import Answer, Delta, End, Format, Names, Part, PrefillProgress, sse
 from app.server.chat import as_logprob
 from app.server.conversation import request_for
 from app.server.errors import RequestError
@@ -109,9 +109,8 @@ class ResponseFormat(Format):
     def whole(self, answer: Answer) -> dict[str, Any]:
         self.part(Delta(answer.reasoning.strip(), reasoning=True))
         self.part(Delta(answer.text, probabilities=tuple(answer.probabilities)))
-        for n, call in enumerate(answer.calls):
-            is_cut = answer.is_call_cut and n == len(answer.calls) - 1
-            self.part(CallPart(n, call, begins=True, ends=not is_cut))
+        for part in answer.calls:
+            self.part(replace(part, begins=True))
         self.part(answer.end)
         return self._response(answer.end)
 

@@ -173,10 +173,8 @@ class InputReader:
         self._at = found.end()
         return self._add(json.loads(f'"{found[0]}"', strict=False))
 
-    def end(self, *, is_cut: bool) -> str:
+    def end(self) -> str:
         """Return the rest of the text; unreadable arguments are returned unchanged."""
-        if is_cut:
-            return ""
         with suppress(ValueError, KeyError, TypeError):
             value = json.loads(self._arguments, strict=False)[_INPUT]
             whole = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -11,7 +11,7 @@ from app.core.errors import UsageError
 from app.core.pictures import MARK, read_picture
 from app.engine.interfaces import Controls
 from app.engine.text.segments import Segment
-from app.engine.text.tool_calls import CallEnd
+from app.engine.text.tool_calls import CallPart, ToolCall
 from app.engine.types import FinishReason
 from app.worker.events import Finished, JobEnded
 from app.worker.jobs import TitleJob
@@ -60,7 +60,7 @@ def test_a_call_is_neither_text_nor_reasoning() -> None:
     segments = [
         Segment("Hm.", None, reasoning=True),
         Segment("I look.", None),
-        Segment("{}", None, call=CallEnd()),
+        Segment("{}", None, call=CallPart(0, ToolCall("f", "{}"))),
     ]
     assert written(asked(PLAIN), segments) == Prefill("I look.", "Hm.")
     assert written(replace(asked(PLAIN), prefill=Prefill("So ", "Ah. ")), segments) == Prefill("So I look.", "Ah. Hm.")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from app.engine.sources import Source
@@ -16,7 +15,7 @@ from app.engine.text.call_openings import FormatPatterns, Opening, known_marks, 
 from app.engine.text.call_patterns import PARTIAL, Partial, UnreadText
 from app.engine.text.call_values import Schema
 from app.engine.text.segments import Segment
-from app.engine.text.tool_calls import CallArguments, CallBegin, CallEnd, CallPiece, KeywordArguments, ToolCall
+from app.engine.text.tool_calls import CallPart, KeywordArguments, ToolCall
 
 _SHORTEST_MARK = 5
 """Shortest beginning of a mark, in characters, that is dropped where a text is cut; without text, any length is."""
@@ -44,7 +43,6 @@ class CallReader:
         self._is_thinking = self._has_text = self._is_open = False
         self._is_space = True
         self._source: Source | None = None
-        self._call, self._shown_arguments = ToolCall("", ""), KeywordArguments()
         self.calls: list[ToolCall] = []
         self._restart()
 
@@ -68,7 +66,7 @@ class CallReader:
         """Return the remaining segments after the model ended its answer or something cut it."""
         self._unread.is_last, self._unread.is_whole = True, not is_cut
         out = self._decided()
-        return [*out, self._as_segment(CallEnd(is_cut=True))] if self._is_open else out + self._close_part()
+        return out if self._is_open else out + self._close_part()
 
     def _close_part(self) -> list[Segment]:
         held = self._unread.text
@@ -81,19 +79,6 @@ class CallReader:
             out.append(segment)
         return out
 
-    def _as_segment(self, piece: CallPiece) -> Segment:
-        match piece:
-            case CallBegin(name):
-                self._call, self._shown_arguments = ToolCall(name, ""), KeywordArguments()
-                shown = f"\n{name}(" if self.calls else f"{name}("
-            case CallArguments(text):
-                self._call = replace(self._call, arguments=self._call.arguments + text)
-                shown = self._shown_arguments.push(text)
-            case CallEnd(is_cut):
-                self.calls += [] if is_cut else [self._call]
-                shown = "" if is_cut else ")"
-        return Segment(shown, self._source, call=piece)
-
     def _read(self) -> Iterator[Segment | None]:
         """Yield the segments of an answer, or None where they depend on text to come."""
         opening = yield from self._read_text()
@@ -105,21 +90,23 @@ class CallReader:
 
     def _read_call(self, opening: Opening) -> Iterator[Segment | None]:
         self._is_space = self._is_open = True
-        yield self._as_segment(CallBegin(opening.name))
-        text = opening.arguments or ""
+        name, index, shown = opening.name, len(self.calls), KeywordArguments()
+        begin = CallPart(index, ToolCall(name, ""), begins=True)
+        yield Segment(f"\n{name}(" if index else f"{name}(", self._source, call=begin)
+        before, text = "", opening.arguments or ""
         if opening.arguments is None:
-            for piece in opening.row.arguments(self._schemas[opening.name]).read(self._unread):
+            for piece in opening.row.arguments(self._schemas[name]).read(self._unread):
                 if piece is not None:
                     text += piece
                     continue
                 if text:
-                    yield self._as_segment(CallArguments(text))
-                    text = ""
+                    yield Segment(shown.push(text), self._source, call=CallPart(index, ToolCall(name, text)))
+                    before, text = before + text, ""
                 yield None
-        if text:
-            yield self._as_segment(CallArguments(text))
         self._is_open = False
-        yield self._as_segment(CallEnd())
+        self.calls.append(ToolCall(name, before + text))
+        end = CallPart(index, ToolCall(name, text), ends=True)
+        yield Segment(f"{shown.push(text)})", self._source, call=end)
         if opening.depth:
             # The rest of the object around the arguments
             yield from (None for piece in JsonReader(None, opening.depth).read(self._unread) if piece is None)

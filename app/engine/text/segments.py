@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 
 from app.engine.sources import Source
-from app.engine.text.tool_calls import CallPiece
+from app.engine.text.tool_calls import CallPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Segment:
     text: str
     source: Source | None = None
     reasoning: bool = False
-    call: CallPiece | None = None
+    call: CallPart | None = None
 
 
 def held_back(text: str, markers: Iterable[str]) -> int:

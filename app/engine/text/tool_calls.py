@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,27 +18,18 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
-class CallBegin:
-    """A tool call begins."""
+class CallPart:
+    """The beginning of a tool call, the next text of its arguments, or its end, which a cut call has not.
 
-    name: str
+    Attributes:
+        index: Number of the call in its answer, from 0.
+        call: The call with the new text of its arguments.
+    """
 
-
-@dataclass(frozen=True, slots=True)
-class CallArguments:
-    """The next part of a call's arguments; all parts together are the text of a JSON object."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class CallEnd:
-    """The latest call is complete, or was cut."""
-
-    is_cut: bool = False
-
-
-CallPiece: TypeAlias = CallBegin | CallArguments | CallEnd
+    index: int
+    call: ToolCall
+    begins: bool = False
+    ends: bool = False
 
 
 def read_arguments(call: ToolCall) -> dict[str, Any] | None:

@@ -12,7 +12,7 @@ from app.engine.text.call_reader import CallReader
 from app.engine.text.reasoning import ReasoningMarkup
 from app.engine.text.segments import Segment
 from app.engine.text.stream import TextStream
-from app.engine.text.tool_calls import CallArguments, CallBegin, CallEnd, ToolCall
+from app.engine.text.tool_calls import CallPart, ToolCall
 
 _MARK_WITH_BARS = re.compile(r"<\|[^<>]*\|?>|<[a-z_]+\|>")
 SPELLED_MARKS = "\0"
@@ -34,12 +34,10 @@ class Reading:
                 case None:
                     self.text += "" if one.reasoning else one.text
                     self.reasoning += one.text if one.reasoning else ""
-                case CallBegin(name):
-                    self.calls.append((name, ""))
-                case CallArguments(text):
-                    self.calls[-1] = (self.calls[-1][0], self.calls[-1][1] + text)
-                case CallEnd(is_cut):
-                    self.is_cut = is_cut
+                case CallPart(_, call, begins, ends):
+                    before = "" if begins else self.calls.pop()[1]
+                    self.calls.append((call.name, before + call.arguments))
+                    self.is_cut = not ends
 
     @property
     def values(self) -> list[tuple[str, Any]]:
