@@ -17,7 +17,6 @@ from app.core.errors import DecodeError, ModelLoadError
 from app.engine.interfaces import Logits, Rows
 from app.engine.probability import most_probable
 from app.engine.sources import Source
-from app.engine.types import MAX_DRAFT
 from app.llama.batch import SEQUENCE, NativeBatch
 from app.llama.context import Context
 from app.llama.library import function, native
@@ -74,28 +73,21 @@ class HeadContext(Context):
 
     Args:
         model: Model with the layers; the target itself for MTP layers in its file.
-        facts: Header of a separate file; None for MTP layers in the target's file.
+        facts: Facts of these layers; `MTP_IN_TARGET` in the target's file.
         target: The target's context, which is set to output its hidden rows.
 
     Raises:
         ModelLoadError: llama.cpp could not create the context, or lacks a function for it.
     """
 
-    def __init__(
-        self, kind: Source, model: Model, facts: HeadFacts | None, target: Context, params: ContextParams
-    ) -> None:
-        self._kind = kind
+    def __init__(self, model: Model, facts: HeadFacts, target: Context, params: ContextParams) -> None:
+        self._facts = facts
         self._target = target
-        self._layers = facts.target_layers if facts is not None else ()
-        self._mask = facts.mask_token if facts is not None else 0
-        self._shares_memory = facts is not None and facts.shares_memory
         self._last = 0
         """Position of the last token of the text, for layers that share the target's KV cache."""
+        kind = facts.kind
         self.row_shift, self.at_once = (0, True) if kind.is_block else (1, False)
-        self.longest = facts.longest if facts is not None else MAX_DRAFT
-        self._first = facts.first_drafted if facts is not None else 0
-        self._n_candidates = facts.n_candidates if facts is not None else 0
-        self._has_confidence = facts is not None and facts.has_confidence
+        self.longest = facts.longest
         self._block: Rows = np.empty((0, 0), np.float32)
         """A row for each drafted token of a DFlash2 or DSpark block: the candidates and their scores after each
         candidate of the previous token, or the confidence."""
@@ -108,19 +100,19 @@ class HeadContext(Context):
         # Rows of MTP layers, and rows of heads for their next token, have the width of the output.
         self._width = width = int(native.llama_model_n_embd_out(model.handle))
         size = native.llama_model_n_embd_out if kind is Source.MTP else native.llama_model_n_embd
-        self._row_width = int(size(target.model.handle)) * max(1, len(self._layers))
+        self._row_width = int(size(target.model.handle)) * max(1, len(facts.target_layers))
         self._head_batch = NativeBatch(self.n_batch, self._row_width if kind.is_block else width)
         self._features = NativeBatch(_HEAD_BATCH, self._row_width) if kind is Source.EAGLE3 else None
-        for layer in self._layers:
+        for layer in facts.target_layers:
             self._functions["set_layer_input"](target._open(), layer, True)
-        masked = model.header.architecture in _OUTPUT_ROWS_ONLY if kind is Source.MTP else not self._n_candidates
+        masked = model.header.architecture in _OUTPUT_ROWS_ONLY if kind is Source.MTP else not facts.n_candidates
         self._functions["set_nextn"](self._handle, True, masked)
         if kind.is_block:
-            native.llama_set_causal_attn(self._handle, facts is not None and facts.is_causal)
+            native.llama_set_causal_attn(self._handle, facts.is_causal)
 
     def _native_params(self, params: ContextParams) -> Any:
-        raw = other_context(super()._native_params(params), self._target._open(), is_mtp=self._kind is Source.MTP)
-        if self._kind is not Source.MTP:
+        raw = other_context(super()._native_params(params), self._target._open(), is_mtp=self._facts.kind is Source.MTP)
+        if self._facts.kind is not Source.MTP:
             raw.n_batch = raw.n_ubatch = raw.n_outputs_max = min(_HEAD_BATCH, params.n_ctx)
         return raw
 
@@ -128,14 +120,14 @@ class HeadContext(Context):
 
     def compute_rows(self, is_on: bool) -> None:
         # With these rows the target computes its last layer for every token instead of only the outputs.
-        if self._kind is Source.MTP:
+        if self._facts.kind is Source.MTP:
             self._functions["set_nextn"](self._target._open(), is_on, False)
 
     def hidden_rows(self, n: int) -> Rows:
         handle = self._target._open()
         started = time.perf_counter_ns()
-        if self._layers:
-            addresses = [self._functions["layer_input"](handle, layer) for layer in self._layers]
+        if layers := self._facts.target_layers:
+            addresses = [self._functions["layer_input"](handle, layer) for layer in layers]
         else:
             addresses = [self._functions["nextn"](handle)]
         # A GPU may still be computing the target's batch; the wait for it belongs to the target.
@@ -144,7 +136,7 @@ class HeadContext(Context):
         return np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0]
 
     def read(self, start: int, tokens: Sequence[int], rows: Rows, n_outputs: int) -> None:
-        if self._shares_memory:
+        if self._facts.shares_memory:
             if n_outputs:
                 self._last = start + len(tokens) - 1
                 self._head_batch.rows[0] = rows[-1]
@@ -167,7 +159,7 @@ class HeadContext(Context):
     def draft_next(self, position: int, token: int) -> None:
         self._copy_row()
         # Layers that share the target's KV cache evaluate each drafted token at the last position.
-        self._submit(self._last if self._shares_memory else position, (token,), 1, 1)
+        self._submit(self._last if self._facts.shares_memory else position, (token,), 1, 1)
 
     def _copy_row(self) -> None:
         address = self._functions["nextn_row"](self._open(), self.batch_index(0))
@@ -177,31 +169,32 @@ class HeadContext(Context):
         ctypes.memmove(row.ctypes.data, address, row.nbytes)
 
     def block(self, position: int, token: int, n: int) -> None:
-        n += self._first
-        n_outputs = 0 if self._n_candidates else n
-        self._submit(position, (token, *[self._mask] * (n - 1)), n, n_outputs, with_rows=False)
-        if self._n_candidates or self._has_confidence:
+        facts = self._facts
+        n += facts.first_drafted
+        n_outputs = 0 if facts.n_candidates else n
+        self._submit(position, (token, *[facts.mask_token] * (n - 1)), n, n_outputs, with_rows=False)
+        if facts.n_candidates or facts.has_confidence:
             rows = self._rows_at(self._functions["nextn"](self._open()), n, self._width)
-            self._block, self._candidate = rows[self._first :], 0
+            self._block, self._candidate = rows[facts.first_drafted :], 0
 
     def drafted(self, i: int) -> tuple[int, float]:
-        if k := self._n_candidates:
+        if k := self._facts.n_candidates:
             candidates, *scores = self._block[i, : k * (k + 1)].reshape(k + 1, k)
             self._candidate, probability = most_probable(scores[self._candidate])
             return int(candidates[self._candidate]), probability
-        logits = self.logits(i + self._first)
-        if self._has_confidence:
+        logits = self.logits(i + self._facts.first_drafted)
+        if self._facts.has_confidence:
             # This output was trained to predict the acceptance.
             return int(logits.argmax()), float(np.nan_to_num(self._block[i, 0]))
         return most_probable(logits)
 
     @property
     def first_logits(self) -> Logits | None:
-        return None if self._n_candidates else self.logits(self._first)
+        return None if self._facts.n_candidates else self.logits(self._facts.first_drafted)
 
     def rollback(self, position: int) -> None:
         n_past = max(0, position - self._offset)
-        if n_past >= self.n_past or self._shares_memory:
+        if n_past >= self.n_past or self._facts.shares_memory:
             return
         if not native.llama_memory_seq_rm(self._memory, SEQUENCE, n_past, -1):
             self.clear()
@@ -210,7 +203,7 @@ class HeadContext(Context):
 
     def clear(self) -> None:
         # Clearing a shared KV cache would empty the target's.
-        if not self._shares_memory:
+        if not self._facts.shares_memory:
             super().clear()
 
     def _submit(self, position: int, tokens: Sequence[int], n: int, n_outputs: int, *, with_rows: bool = True) -> None:
@@ -243,7 +236,7 @@ class HeadContext(Context):
         """Free the context. A second call does nothing."""
         if self._handle is not None and self._target._handle is not None:
             self.compute_rows(False)
-            for layer in self._layers:
+            for layer in self._facts.target_layers:
                 self._functions["set_layer_input"](self._target._handle, layer, False)
         super().close()
 

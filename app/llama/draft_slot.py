@@ -29,7 +29,7 @@ from app.llama.mtp_chain import head_context
 from app.llama.params import PairParams
 from app.llama.reserve import reserve
 from app.models.compatibility import NO_ROLLBACK, head_problem, mtp_problem, select_draft
-from app.models.draft_kinds import HeadFacts, d2t_fault, head_facts
+from app.models.draft_kinds import MTP_IN_TARGET, HeadFacts, d2t_fault, head_facts
 from app.models.model_facts import read_facts
 from app.models.pair_summary import without_draft
 from app.settings.model_params import DRAFT_ANYWHERE, ModelParams
@@ -148,7 +148,7 @@ class DraftSlot:
         if file is not None:
             self._try_load(partial(self._load_file, file, params, on_progress))
         if self.drafter is None and params.model.load_mtp:
-            self._try_load(partial(self._attach, Source.MTP, self._target_context.model, None, params))
+            self._try_load(partial(self._attach, self._target_context.model, MTP_IN_TARGET, params))
         uses_mtp = self.drafter is not None and self.model is None
         draft = self.model.path if self.model is not None else None
         return replace(params, draft=draft, model=replace(params.model, load_mtp=uses_mtp))
@@ -170,7 +170,7 @@ class DraftSlot:
         placed = replace(params.draft_model, load_mtp=facts is not None and facts.kind is Source.MTP)
         self.model = draft = Model(file, placed, partial(on_progress, "draft"))
         if facts is not None:
-            self._attach(facts.kind, draft, facts, params)
+            self._attach(draft, facts, params)
             return
         reason = incompatibility(target.vocab, draft.vocab)
         if reason is None and not draft.can_rollback:
@@ -185,14 +185,14 @@ class DraftSlot:
         known = replace_unknown(n_vocab, _line_break(draft)) if has_others else None
         self.drafter = ModelDrafter(TokenCache(context, known), n_vocab, is_end=target.is_end)
 
-    def _attach(self, kind: Source, model: Model, facts: HeadFacts | None, params: PairParams) -> None:
-        if facts is not None and facts.shares_memory:
+    def _attach(self, model: Model, facts: HeadFacts, params: PairParams) -> None:
+        if facts.shares_memory:
             # llama.cpp empties the KV cache that these layers share with the target.
             self._target.rollback(0)
-        n_ctx, block_size = self._target_context.n_ctx, (facts.block_size if facts is not None else 0) or 1
-        head = head_context(kind, model, facts, self._target_context, params.draft_context(n_ctx, block_size))
+        own = params.draft_context(self._target_context.n_ctx, facts.block_size or 1)
+        head = head_context(model, facts, self._target_context, own)
         self.context = head
-        self.drafter = HiddenDrafter(kind, self._target, head, is_end=self._target_context.model.is_end)
+        self.drafter = HiddenDrafter(facts.kind, self._target, head, is_end=self._target_context.model.is_end)
         # The target's hidden rows take memory too, because it computes other batches with them.
         compute = partial(self._draft_over_largest_batch, self.drafter, head)
         reserve(self._target_context, params.model, is_planned=bool(params.memory), compute=compute)

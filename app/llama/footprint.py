@@ -26,7 +26,7 @@ from app.llama.draft_heads import other_context
 from app.llama.library import native
 from app.llama.loading import place
 from app.llama.params import PairParams
-from app.models.draft_kinds import head_facts
+from app.models.draft_kinds import MTP_IN_TARGET, head_facts
 from app.models.gguf import read_header
 from app.models.memory_estimate import N_SNAPSHOTS, ModelMemory
 from app.settings.model_params import ContextParams, ModelParams
@@ -86,8 +86,8 @@ def try_head(path: Path, pair: PairParams) -> bool:
 
     Runs in the child of `app.llama.child`.
     """
-    facts = head_facts(read_header(path, tensors=True, vocabulary=False))
-    is_mtp = facts is None or facts.kind is Source.MTP
+    facts = head_facts(read_header(path, tensors=True, vocabulary=False)) or MTP_IN_TARGET
+    is_mtp = facts.kind is Source.MTP
     library.start()
     add_servers(pair.rpc)
     places = {pair.target: pair.model, path: pair.draft_model if path != pair.target else pair.model}
@@ -97,7 +97,7 @@ def try_head(path: Path, pair: PairParams) -> bool:
     if not context:
         return False
     # llama.cpp computes the Markov head of a DSpark block only in batches up to the block's length.
-    sizes = (params.n_batch, (facts.block_size if facts is not None else 0) or params.n_batch)
+    sizes = (params.n_batch, facts.block_size or params.n_batch)
     contexts = (other_context(native_params(replace(params, n_batch=n)), context, is_mtp=is_mtp) for n in sizes)
     return all(native.llama_init_from_model(models[-1], one) for one in contexts)
 

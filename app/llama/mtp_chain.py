@@ -21,13 +21,11 @@ _MOST_BEHIND = 64
 """Largest number of tokens that the later heads may be behind the first head."""
 
 
-def head_context(
-    kind: Source, model: Model, facts: HeadFacts | None, target: Context, params: ContextParams
-) -> HeadContext:
+def head_context(model: Model, facts: HeadFacts, target: Context, params: ContextParams) -> HeadContext:
     """Create the context of draft layers; see `HeadContext`."""
-    is_own = kind is Source.MTP and not (facts is not None and facts.shares_memory)
+    is_own = facts.kind is Source.MTP and not facts.shares_memory
     n_heads = int(native.llama_model_n_layer_nextn(model.handle)) if is_own else 1
-    return (MtpChain if n_heads > 1 else HeadContext)(kind, model, facts, target, params)
+    return (MtpChain if n_heads > 1 else HeadContext)(model, facts, target, params)
 
 
 class MtpChain(HeadContext):

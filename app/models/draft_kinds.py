@@ -84,6 +84,10 @@ class HeadFacts:
         return min(MAX_DRAFT, self.block_size - self.first_drafted) if self.block_size else MAX_DRAFT
 
 
+MTP_IN_TARGET = HeadFacts(Source.MTP, (), 0)
+"""MTP layers in the target's file, which always have the target's width."""
+
+
 def head_facts(header: GgufHeader) -> HeadFacts | None:
     """Return the facts of a file with only draft layers; None for other models."""
     facts = _head_facts(header)

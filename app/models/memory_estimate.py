@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.engine.sources import Source
-from app.models.draft_kinds import EMBEDDING, OUTPUT
+from app.models.draft_kinds import EMBEDDING, MTP_IN_TARGET, OUTPUT
 from app.models.gguf import read_header
 from app.models.model_names import parts_here
 from app.settings.model_params import ContextParams
@@ -258,20 +258,19 @@ def draft_memory(
     The weights of MTP layers count with the target. Draft layers also store the hidden rows of a batch in RAM.
     `overrides` belong to the target.
     """
+    layers, head = (draft, draft.head) if draft is not None else (target, MTP_IN_TARGET)
     # Several MTP layers always cache the whole context.
-    params = replace(params, swa_full=params.swa_full or (draft or target).n_mtp_layers > 1)
-    made = estimate_memory(draft or target, params)
-    head = draft.head if draft is not None else None
-    if draft is not None and head is None:
+    params = replace(params, swa_full=params.swa_full or layers.n_mtp_layers > 1)
+    made = estimate_memory(layers, params)
+    if head is None:
         return made
-    n_rows = len(head.target_layers) or 1 if head is not None else 1
+    n_rows = len(head.target_layers) or 1
     host = made.host + 2 * _F32 * params.n_batch * n_rows * target.graph.embedding
-    layers = draft or target
     kv = made.kv
-    if head is None or head.kind is Source.MTP:
+    if head.kind is Source.MTP:
         # MTP layers have attention, and their own KV cache.
         kv = kv * layers.n_mtp_layers * _F16 * layers.graph.key_value // max(1, layers.kv_bytes_per_token)
-    if draft is not None and head is not None:
+    if draft is not None:
         # The graph computes logits even if the file shares the target's output weights.
         logits = _logits_bytes(target.graph, head.block_size or 1)
         kv = 0 if head.shares_memory else kv
