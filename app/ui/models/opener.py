@@ -11,6 +11,7 @@ from app.core.fixes import command
 from app.models.catalog import Pair
 from app.models.model_names import known_as, quantization
 from app.models.registry import ModelOnDisk, SetUp
+from app.settings.layers import Layer
 from app.settings.live import LiveSettings
 from app.ui.models.state import FitOption, LoadRequest
 from app.worker.known_pairs import ProcessOptions, is_here, of_entry, of_file, pair_by_name, registry
@@ -50,23 +51,23 @@ class Opener:
         """Return the requested pair, if any."""
         return self._pair if self._is_asked_for else None
 
-    def open(self, pair: Pair, files: SetUp | None) -> LoadRequest:
-        """Switch to another pair; keep the current pair if the settings contradict the new one."""
-        before = self._pair, self._files, self.live.pair, self.live.model
-        self._pair, self._files = pair, files
-        try:
-            self.live.switch_pair(of_entry(pair), of_file(pair, files))
-            request = self.again()
-        except UsageError:
-            self._pair, self._files = before[:2]
-            self.live.switch_pair(*before[2:])
-            raise
-        self._is_asked_for = True
-        return request
+    def open(self, pair: Pair, files: SetUp | None, changes: Layer | None = None) -> LoadRequest:
+        """Switch to another pair, with changes of settings that count for every later pair.
+
+        Raises UsageError if the settings contradict the pair; then nothing changes.
+        """
+        changes, entry, model = changes or {}, of_entry(pair), of_file(pair, files)
+        loader = pair_loader(self.live.given(changes, entry, model), pair, files, self.process)
+        self._pair, self._files, self._is_asked_for = pair, files, True
+        self.live.give(changes)
+        self.live.switch_pair(entry, model)
+        return self._request(loader)
 
     def again(self) -> LoadRequest:
         """Load the same pair again with the current settings. Raises UsageError."""
-        loader = pair_loader(self.live.resolved(), self._pair, self._files, self.process)
+        return self._request(pair_loader(self.live.resolved(), self._pair, self._files, self.process))
+
+    def _request(self, loader: PairLoader) -> LoadRequest:
         self.live.loading()
         return LoadRequest(loader, loader.pair.title)
 
@@ -96,10 +97,7 @@ class Opener:
 
     def take(self, offer: Offer) -> LoadRequest:
         """Apply the settings of an offer to every later pair, and open its pair."""
-        self.with_offer(offer)
-        pair, files = self._pair_of(offer)
-        self.live.give(offer.settings)
-        return self.open(pair, files)
+        return self.open(*self._pair_of(offer), offer.settings)
 
     def _pair_of(self, offer: Offer) -> tuple[Pair, SetUp | None]:
         return pair_by_name(offer.pair) if offer.pair is not None else (self._pair, self._files)

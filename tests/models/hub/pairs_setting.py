@@ -16,6 +16,7 @@ from app.models.registry import SetUp
 from app.models.setup_task import SetupProgress
 from app.models.source import DemoModel, HubModel
 from app.session.state import Phase
+from app.settings.layers import Layer
 from app.ui.models.service import PairService
 from app.ui.models.state import LoadRequest, PairCard, PairsState
 from app.worker import known_pairs
@@ -54,7 +55,7 @@ class Opened(FakeOpener):
     def current(self) -> Pair | None:
         return self.pair
 
-    def open(self, pair: Pair, files: SetUp | None) -> LoadRequest:
+    def open(self, pair: Pair, files: SetUp | None, changes: Layer | None = None) -> LoadRequest:
         assert files is not None
         self.opened.append((pair, files))
         self.pair = pair
