@@ -7,19 +7,19 @@ from app.engine.auto.cost_profile import CostProfile
 from app.engine.auto.curve import CostModel
 from app.engine.drafting_report import Speedup
 from app.hardware.devices import Device
-from app.hardware.fit import MAIN
 from app.hardware.measured import Measured
 from app.hardware.recommend import Capacity
+from app.settings.placement import CPU
 
 
 def in_ram(n_bytes: float, **values: Any) -> Capacity:
     """Return a machine without a GPU."""
-    return Capacity((Device(MAIN, "cpu", "CPU", 0).with_room(int(n_bytes)),), **values)
+    return Capacity((Device(CPU, "cpu", "CPU", 0).with_room(int(n_bytes)),), **values)
 
 
 def on_gpu(n_bytes: float, ram_bytes: float = 64 * GB, **values: Any) -> Capacity:
     """Return a machine with a GPU and RAM."""
-    gpu, ram = Device("CUDA0", "gpu", "CUDA", 0), Device(MAIN, "cpu", "CPU", 0)
+    gpu, ram = Device("CUDA0", "gpu", "CUDA", 0), Device(CPU, "cpu", "CPU", 0)
     return Capacity((gpu.with_room(int(n_bytes)), ram.with_room(int(ram_bytes))), **values)
 
 

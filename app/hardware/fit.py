@@ -21,15 +21,13 @@ from app.settings.layers import Layer
 from app.settings.model_params import ANYWHERE, DRAFT_ANYWHERE, ModelParams
 from app.settings.placement import ALL_LAYERS, CPU
 
-MAIN = CPU
-"""RAM and the CPU among the device names."""
 Rooms = tuple[Device, ...]
 """All devices in llama.cpp's order, RAM last."""
 
 
 def main_memory_room(free_bytes: int, total_bytes: int = 0) -> Device:
     """Return RAM as a device; `total_bytes` is 0 if unknown."""
-    return Device(MAIN, "cpu", "CPU", free_bytes, total_bytes=total_bytes)
+    return Device(CPU, "cpu", "CPU", free_bytes, total_bytes=total_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +69,7 @@ class Plan:
     @property
     def fits_gpus(self) -> bool:
         """Whether every device except RAM has enough memory."""
-        return not any(load.lacking for load in self.loads if load.device != MAIN)
+        return not any(load.lacking for load in self.loads if load.device != CPU)
 
     @property
     def fullness(self) -> float:
@@ -179,9 +177,9 @@ def _check(pair: PairNeeds) -> None:
 
 def _placements(pair: PairNeeds, cpu_experts: int) -> Iterator[Plan]:
     by_name = {room.name.lower(): room for room in pair.rooms}
-    asked, fast = replace(pair.asked, cpu_experts=cpu_experts), fast_devices(pair.rooms) or (by_name[MAIN],)
+    asked, fast = replace(pair.asked, cpu_experts=cpu_experts), fast_devices(pair.rooms) or (by_name[CPU],)
     named, draft_named = (
-        tuple(by_name[name.lower()] for name in ((MAIN,) if model.on_cpu else model.devices))
+        tuple(by_name[name.lower()] for name in ((CPU,) if model.on_cpu else model.devices))
         for model in (asked, pair.draft_asked)
     )
     choices = [named or fast]
@@ -195,7 +193,7 @@ def _placements(pair: PairNeeds, cpu_experts: int) -> Iterator[Plan]:
             target = _place(pair.target, devices, loads, asked)
             _add(loads, pair.target, target, by_name)
             used = [(by_name[name.lower()], need) for name, need in loads.items()]
-            used.sort(key=lambda one: one[0].name == MAIN)
+            used.sort(key=lambda one: one[0].name == CPU)
             loaded = (Load(room.name, need, room.room_bytes, room.free_bytes) for room, need in used)
             yield Plan(target, draft, tuple(loaded))
 
@@ -216,7 +214,7 @@ def beside(draft: ModelParams, target: ModelParams, devices: tuple[str, ...]) ->
     """
     shares: tuple[float, ...] = ()
     if target.n_gpu_layers == 0:
-        devices = (MAIN,)
+        devices = (CPU,)
     elif len(devices) > 1:
         given = target.tensor_split or (1.0,) * len(devices)
         last = max(i for i, share in enumerate(given) if share)
@@ -228,7 +226,7 @@ def beside(draft: ModelParams, target: ModelParams, devices: tuple[str, ...]) ->
 def _place(need: ModelMemory, devices: Rooms, loads: Mapping[str, int], asked: ModelParams) -> ModelParams:
     """Place the target; several devices get layers by the memory that the draft leaves them."""
     names = tuple(room.name for room in devices)
-    n_experts = 0 if names == (MAIN,) else min(asked.cpu_experts or 0, len(need.experts))
+    n_experts = 0 if names == (CPU,) else min(asked.cpu_experts or 0, len(need.experts))
     shares = asked.tensor_split if len(devices) > 1 else ()
     placed = replace(asked, devices=names, tensor_split=shares, cpu_experts=n_experts)
     if len(devices) == 1 or shares:
@@ -268,7 +266,7 @@ def _add(loads: dict[str, int], need: ModelMemory, placed: ModelParams, by_name:
         loads[name] = loads.get(name, 0) + taken + compute
         if not by_name[name.lower()].has_own_memory:
             main += taken + compute
-    loads[MAIN] = loads.get(MAIN, 0) + main
+    loads[CPU] = loads.get(CPU, 0) + main
 
 
 def _compute(need: ModelMemory, placed: ModelParams, device: str) -> int:

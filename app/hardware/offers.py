@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 from app.core.units import memory_size
 from app.hardware.devices import fast_devices
-from app.hardware.fit import MAIN, PairNeeds, Plan
+from app.hardware.fit import PairNeeds, Plan
 from app.hardware.recommend import Proposal
 from app.models.memory_estimate import ModelMemory
 from app.settings.layers import Layer
-from app.settings.placement import ALL_LAYERS, WIDE_KV, experts_in_ram
+from app.settings.placement import ALL_LAYERS, CPU, WIDE_KV, experts_in_ram
 
 _MIN_CTX = 1024
 """Shortest useful context in tokens."""
@@ -88,7 +88,7 @@ def _first_that_fits(pair: PairNeeds, now: Plan, candidates: Iterable[_Candidate
 def _freed(pair: PairNeeds, now: Plan, planned: Plan) -> int:
     """Return the bytes that a plan frees where memory is lacking: on GPUs with their own memory, or in RAM."""
     gpus = {room.name for room in pair.rooms if room.has_own_memory}
-    short = {load.device for load in now.loads if load.lacking} & gpus or {MAIN}
+    short = {load.device for load in now.loads if load.lacking} & gpus or {CPU}
     before, after = (sum(load.need_bytes for load in one.loads if load.device in short) for one in (now, planned))
     return before - after
 
@@ -146,8 +146,8 @@ def _requantized(need: ModelMemory, weights: int) -> ModelMemory:
 def _other_draft_devices(pair: PairNeeds, now: Plan) -> Iterator[_Candidate]:
     if pair.draft is None or now.draft is None or pair.draft.follows_target or now.draft.on_cpu:
         return
-    for name in [*(room.name for room in fast_devices(pair.rooms) if room.name not in now.draft.devices), MAIN]:
-        yield f"the draft on {'the CPU' if name == MAIN else name}", "slower drafts", {"draft.device": (name,)}
+    for name in [*(room.name for room in fast_devices(pair.rooms) if room.name not in now.draft.devices), CPU]:
+        yield f"the draft on {'the CPU' if name == CPU else name}", "slower drafts", {"draft.device": (name,)}
 
 
 def _fewer_gpu_layers(pair: PairNeeds, now: Plan) -> Iterator[_Candidate]:
@@ -158,7 +158,7 @@ def _fewer_gpu_layers(pair: PairNeeds, now: Plan) -> Iterator[_Candidate]:
     most = n_layers if asked.n_gpu_layers == ALL_LAYERS else asked.n_gpu_layers - 1
     can_move = now.draft is not None and not (pair.draft_asked.devices or now.draft.on_cpu)
     for moves in [False, True] if can_move else [False]:
-        settings: Layer = {"draft.device": (MAIN,)} if moves else {}
+        settings: Layer = {"draft.device": (CPU,)} if moves else {}
         # Without any layer on the GPU, the draft is on the CPU too.
         for n in range(most, -1 if moves == can_move else 0, -1):
             what = f"{n} of {n_layers} layers on the GPU{', the draft on the CPU' if moves else ''}"

@@ -19,7 +19,7 @@ from app.engine.types import SamplingParams
 from app.hardware.builds import rpc_command
 from app.hardware.cpu import thread_candidates
 from app.hardware.devices import fast_devices
-from app.hardware.fit import MAIN, Rooms
+from app.hardware.fit import Rooms
 from app.hardware.installation import installation
 from app.hardware.rpc import RpcServer, query_server
 from app.hardware.system import System
@@ -39,7 +39,7 @@ from app.models.projector_file import projector_beside
 from app.models.registry import SetUp
 from app.models.source import ModelSource
 from app.settings.layers import drafting
-from app.settings.placement import DEFAULT_OFFLOAD
+from app.settings.placement import CPU, DEFAULT_OFFLOAD
 from app.worker.engine_worker import Progress
 from app.worker.events import Finished, Notice
 from app.worker.jobs import measure, needs_measuring
@@ -137,7 +137,7 @@ def asked_here(
         params = replace(params, rpc=tuple(server.address for server in servers))
         if not params.draft_model.devices:
             # A draft that waits for the network at every token gains nothing.
-            here = next((room.name for room in fast_devices(local())), MAIN)
+            here = next((room.name for room in fast_devices(local())), CPU)
             params = replace(params, draft_model=replace(params.draft_model, devices=(here,)))
     return with_tuned_placement(params, local) if use_tuned else params
 

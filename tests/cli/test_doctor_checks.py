@@ -15,17 +15,17 @@ from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics
 from app.hardware.checks import Check, Facts, worst
 from app.hardware.devices import Device
-from app.hardware.fit import MAIN
 from app.hardware.rpc import RpcServer
 from app.models.catalog import Pair
 from app.models.registry import ModelOnDisk, Registry, SetUp
 from app.models.source import LocalModel
+from app.settings.placement import CPU
 from tests.cli.doctor_facts import FACTS, line
 from tests.llama.tiny_heads import write_dflash
 from tests.llama.tiny_model import write_model
 
 GB = 1_000_000_000
-ROOMS = (Device("CUDA0", "gpu", "CUDA", 24 * GB), Device(MAIN, "cpu", "CPU", 32 * GB))
+ROOMS = (Device("CUDA0", "gpu", "CUDA", 24 * GB), Device(CPU, "cpu", "CPU", 32 * GB))
 
 
 pytestmark = pytest.mark.usefixtures("folders")
@@ -84,7 +84,7 @@ def test_default_without_pairs_is_the_demo(demo_target: Path) -> None:
 
     assert (found.facts["name"], found.facts["trouble"]) == ("demo", None)
     assert "no pair is set up yet: tandem setup" in found.facts["why"]
-    assert found.facts["models"][0]["device"] == MAIN
+    assert found.facts["models"][0]["device"] == CPU
     assert line(found.sections["speed and causes"], "measured").hint == ("  ⟨tune⟩",)
     assert {cause.label for cause in found.causes} <= {"load", "clock", "quota"}
 
@@ -190,8 +190,8 @@ def test_rpc_devices_hold_the_target_and_draft_stays_local(
     monkeypatch.setattr("app.cli.doctor_checks.query_servers", lambda addresses: (server,) if addresses else ())
     found = check_pair({"rpc": ("far:1",)}, FACTS).facts
 
-    assert [model["device"] for model in found["models"]] == ["RPC0", MAIN]
-    assert [need["device"] for need in found["needs"]] == ["RPC0", MAIN]
+    assert [model["device"] for model in found["models"]] == ["RPC0", CPU]
+    assert [need["device"] for need in found["needs"]] == ["RPC0", CPU]
 
 
 # Tandem's own files

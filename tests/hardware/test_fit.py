@@ -9,7 +9,7 @@ import pytest
 from app.core.errors import UsageError
 from app.hardware import fit
 from app.hardware.devices import Device
-from app.hardware.fit import MAIN, PairNeeds, Plan, Rooms
+from app.hardware.fit import PairNeeds, Plan, Rooms
 from app.hardware.offers import Offer, offers
 from app.hardware.recommend import Fit, Proposal
 from app.llama.fitting.machine_room import memory_rooms
@@ -17,6 +17,7 @@ from app.models.catalog import Pair
 from app.models.memory_estimate import ModelMemory, estimate_memory
 from app.models.source import DemoModel
 from app.settings.model_params import DRAFT_ANYWHERE, ContextParams, ModelParams
+from app.settings.placement import CPU
 from tests.shapes import facts_of_shape
 
 GB, MB = 1_000_000_000, 1_000_000
@@ -31,7 +32,7 @@ def integrated(gigabytes: float = 32) -> Device:
 
 
 def ram(gigabytes: float = 32) -> Device:
-    return Device(MAIN, "cpu", "CPU", int(gigabytes * GB))
+    return Device(CPU, "cpu", "CPU", int(gigabytes * GB))
 
 
 def need(weights: float, kv: float = 1, name: str = "Big", **changes: object) -> ModelMemory:
@@ -84,8 +85,8 @@ def loaded(found: Plan) -> dict[str, int]:
 @pytest.mark.parametrize(
     ("target", "draft", "rooms", "asked", "devices"),
     [
-        (need(5), need(1, 0.1), (ram(),), {}, ((MAIN,), (MAIN,))),
-        (need(1), need(1, 0.1), (RENDERER, ram()), {}, ((MAIN,), (MAIN,))),
+        (need(5), need(1, 0.1), (ram(),), {}, ((CPU,), (CPU,))),
+        (need(1), need(1, 0.1), (RENDERER, ram()), {}, ((CPU,), (CPU,))),
         (need(1), need(1, 0.1), (gpu(), RENDERER, ram()), {}, (("CUDA0",), ("CUDA0",))),
         (need(1, 0.1), None, (RENDERER, ram()), {"devices": ("Vulkan0",)}, (("Vulkan0",), None)),
         (need(21), need(3, 0.1), (gpu(), gpu(8, "CUDA1"), ram()), {}, (("CUDA0",), ("CUDA1",))),
@@ -96,10 +97,10 @@ def loaded(found: Plan) -> dict[str, int]:
         (need(22, 0.5, projector=3 * GB), None, TWO, {}, (BOTH, None)),
         (need(5), None, (gpu(), gpu(24, "Vulkan0", "Vulkan"), ram()), {}, (("CUDA0",), None)),
         (need(5), SMALL, TWO, {"devices": ("cuda1",)}, (("CUDA1",), ("CUDA1",))),
-        (need(5), SMALL, TWO, {"draft_place": on(MAIN)}, (("CUDA0",), (MAIN,))),
-        (need(5), SMALL, TWO, {"draft_place": ModelParams(0)}, (("CUDA0",), (MAIN,))),
-        (need(5), SMALL, TWO, {"devices": (MAIN,)}, ((MAIN,), (MAIN,))),
-        (need(5), SMALL, TWO, {"n_gpu_layers": 0}, ((MAIN,), (MAIN,))),
+        (need(5), SMALL, TWO, {"draft_place": on(CPU)}, (("CUDA0",), (CPU,))),
+        (need(5), SMALL, TWO, {"draft_place": ModelParams(0)}, (("CUDA0",), (CPU,))),
+        (need(5), SMALL, TWO, {"devices": (CPU,)}, ((CPU,), (CPU,))),
+        (need(5), SMALL, TWO, {"n_gpu_layers": 0}, ((CPU,), (CPU,))),
         (need(5), SMALL, TWO, {"tensor_split": (3, 1)}, (BOTH, ("CUDA0",))),
     ],
 )
@@ -119,14 +120,14 @@ def test_the_devices_of_both_models(
 @pytest.mark.parametrize(
     ("target", "asked", "place"),
     [
-        (need(5), {"draft_place": on(MAIN)}, (("CUDA0",), ())),
+        (need(5), {"draft_place": on(CPU)}, (("CUDA0",), ())),
         (need(5), {"draft_place": ModelParams(0)}, (("CUDA0",), ())),
         (need(5), {"devices": ("CUDA1",), "draft_place": on("CUDA0")}, (("CUDA1",), ())),
         # The output of a target on two devices is on the last one with a share.
         (need(38), {}, (BOTH, (0.0, 1.0))),
         (need(5), {"devices": ("CUDA1", "CUDA0"), "tensor_split": (1.0, 0.0)}, (("CUDA1", "CUDA0"), (1.0, 0.0))),
-        (need(5), {"devices": (MAIN,), "draft_place": on("CUDA0")}, ((MAIN,), ())),
-        (need(5), {"n_gpu_layers": 0}, ((MAIN,), ())),
+        (need(5), {"devices": (CPU,), "draft_place": on("CUDA0")}, ((CPU,), ())),
+        (need(5), {"n_gpu_layers": 0}, ((CPU,), ())),
     ],
 )
 def test_draft_layers_that_share_tensors_are_on_the_devices_of_their_target(
@@ -197,31 +198,31 @@ def test_an_absent_device_is_reported_with_the_present_devices() -> None:
 
 def taken(need: ModelMemory, placed: ModelParams, rooms: Rooms) -> Counter[str]:
     """Count the bytes of a model on each device, layer by layer as llama.cpp's load_tensors does."""
-    found, n = Counter({MAIN: need.always_ram + need.embedding}), need.n_layers
+    found, n = Counter({CPU: need.always_ram + need.embedding}), need.n_layers
     n_there = 0 if placed.on_cpu else n + 1 if placed.n_gpu_layers < 0 else min(placed.n_gpu_layers, n + 1)
     shares = placed.tensor_split or (1.0,)
     ends = [sum(shares[: i + 1]) / sum(shares) for i in range(len(shares))]
     experts, n_cached = need.experts or (0,) * n, need.n_cached or n
     # Output weights that repeat the embedding are a copy, and only beside it.
     rest = (need.weights - need.output - sum(experts) - need.embedding + need.repeated) / n
-    found[MAIN] -= 0 if n_there else need.repeated
+    found[CPU] -= 0 if n_there else need.repeated
     for layer in range(n + 1):
         before = layer - (n + 1 - n_there)
         there = next((i for i, end in enumerate(ends) if end > before / max(1, n_there)), len(ends) - 1)
-        device = placed.devices[there] if before >= 0 else MAIN
+        device = placed.devices[there] if before >= 0 else CPU
         if layer == n:
             found[device] += need.output
         else:
             cached = need.context / n_cached if layer < n_cached else 0.0
             found[device] += int((need.blocks[layer] if need.blocks else rest) + cached)
-            found[device if layer >= (placed.cpu_experts or 0) else MAIN] += experts[layer]
-    devices = [name for name in placed.devices if found[name] and n_there] or [MAIN]
+            found[device if layer >= (placed.cpu_experts or 0) else CPU] += experts[layer]
+    devices = [name for name in placed.devices if found[name] and n_there] or [CPU]
     overlaps = len(devices) > 1 and placed.n_gpu_layers < 0 and not placed.cpu_experts
     for name in devices:
         found[name] += need.compute + need.overlap * overlaps + need.expert_copy * bool(placed.cpu_experts)
     found[devices[0]] += need.projector
     for room in rooms[:-1]:
-        found[MAIN] += found[room.name] * (not room.has_own_memory)
+        found[CPU] += found[room.name] * (not room.has_own_memory)
     return found
 
 
@@ -238,7 +239,7 @@ SPLIT: dict[str, Any] = {"tensor_split": (1, 1)}
         (need(10, 4, states=4 * GB, saved=GB, snapshots=GB), None, ONE, {}),
         *((need(10, embedding=GB, output=GB, repeated=GB), None, ONE, {"n_gpu_layers": n}) for n in (-1, 1, 0)),
         (need(8, projector=3 * GB), None, ONE, {}),
-        (need(8, projector=3 * GB), None, ONE, {"devices": (MAIN,)}),
+        (need(8, projector=3 * GB), None, ONE, {"devices": (CPU,)}),
         (need(5), None, ONE, {"n_gpu_layers": 22}),
         (need(5), SMALL, ONE, {"draft_place": ModelParams(12)}),
         (need(4, 2, n_layers=4, blocks=(GB,) * 4), None, TWO, SPLIT),
@@ -276,7 +277,7 @@ def test_layers_on_a_gpu_take_what_llama_cpp_estimates(n_gpu_layers: int, there:
     small = ModelMemory("S", 96_600_000, 94_400_000, 18_600_000, 49_400_000, n_layers=30, n_ctx=4096, output=30_100_000)
     found = loaded(plan(small, None, ONE, n_gpu_layers=n_gpu_layers))
 
-    assert found == {"CUDA0": pytest.approx(there, rel=0.002), MAIN: pytest.approx(here, rel=0.002)}
+    assert found == {"CUDA0": pytest.approx(there, rel=0.002), CPU: pytest.approx(here, rel=0.002)}
 
 
 def test_every_part_and_the_reserve_count() -> None:
@@ -315,7 +316,7 @@ def test_a_mixture_leaves_the_experts_of_as_few_layers_as_possible_in_ram(gigaby
     if expected:
         assert not plan(target, draft, rooms, cpu_experts=expected - 1).fits
         scarce = plan(target, draft, (rooms[0], ram(1)))
-        assert [load.device for load in scarce.loads if load.lacking] == [MAIN], "the smaller lack counts"
+        assert [load.device for load in scarce.loads if load.lacking] == [CPU], "the smaller lack counts"
 
 
 @pytest.mark.parametrize(("gigabytes", "fits"), [(8, False), (16, False), (24, True)])
@@ -342,7 +343,7 @@ def test_all_devices_are_filled_before_experts_go_to_ram() -> None:
     ("rooms", "asked"),
     [
         ((gpu(8), ram(64)), {"n_gpu_layers": 40}),
-        ((gpu(8), ram(64)), {"devices": (MAIN,)}),
+        ((gpu(8), ram(64)), {"devices": (CPU,)}),
         ((gpu(8), ram(64)), {"overrides": ("norm=cpu",)}),
         ((integrated(12), ram(12)), {}),
         ((ram(8),), {}),
@@ -379,7 +380,7 @@ def test_offers_are_in_their_order_each_with_its_gain() -> None:
             True,
         ),
         ({}, None, pytest.approx(big.weights - 32 * GB * 3.9 / 8), True),
-        ({"draft.device": (MAIN,)}, None, pytest.approx(SMALL.total - SMALL.host), True),
+        ({"draft.device": (CPU,)}, None, pytest.approx(SMALL.total - SMALL.host), True),
         ({"draft.mode": "off"}, None, pytest.approx(SMALL.total - SMALL.host), True),
         ({}, "half", big.total + SMALL.total - 11 * GB, True),
         ({"model.gpu_layers": 62}, None, pytest.approx(weights_and_cache), True),
@@ -433,7 +434,7 @@ def test_a_gpu_that_the_draft_alone_fills_is_left_to_the_target() -> None:
 
     n = found.settings["model.gpu_layers"]
     assert isinstance(n, int)
-    assert (found.settings["draft.device"], found.suffices, n > 0) == ((MAIN,), True, True)
+    assert (found.settings["draft.device"], found.suffices, n > 0) == ((CPU,), True, True)
     assert "the draft on the CPU" in found.what
-    assert plan(need(19), need(1.5), rooms, n_gpu_layers=n, draft_place=on(MAIN)).fits
-    assert not plan(need(19), need(1.5), rooms, n_gpu_layers=n + 1, draft_place=on(MAIN)).fits
+    assert plan(need(19), need(1.5), rooms, n_gpu_layers=n, draft_place=on(CPU)).fits
+    assert not plan(need(19), need(1.5), rooms, n_gpu_layers=n + 1, draft_place=on(CPU)).fits

@@ -8,7 +8,6 @@ import pytest
 
 from app.core.units import GB
 from app.hardware.devices import Device
-from app.hardware.fit import MAIN
 from app.hardware.recommend import (
     PLEASANT,
     Capacity,
@@ -26,6 +25,7 @@ from app.models.catalog import Catalog, Pair, PublishedSpeed, WorkingMemory, shi
 from app.models.pair_summary import pair_memory
 from app.models.registry import ModelOnDisk, Registered, SetUp
 from app.models.source import DemoModel, HubModel, LocalModel
+from app.settings.placement import CPU
 from tests.capacities import in_ram, measured_at, on_gpu
 
 WORKING = WorkingMemory(per_token=0, fixed=2_000_000_000, main=100_000_000)
@@ -194,7 +194,7 @@ def test_slow_comes_before_tight() -> None:
 
 
 def test_memory_that_other_programs_use_now_is_named() -> None:
-    ram = Device(MAIN, "cpu", "CPU", 4 * GB, total_bytes=32 * GB)
+    ram = Device(CPU, "cpu", "CPU", 4 * GB, total_bytes=32 * GB)
     found = weigh(BIG, Capacity((ram,)))
     assert (found.word, found.fit) == ("no room", Fit.TOO_BIG)
     assert found.reason.endswith("more than is free now: other programs use the rest")

@@ -14,10 +14,10 @@ from app.cli.options import read_pair, read_process
 from app.core.errors import RemoteError, UsageError
 from app.hardware.builds import rpc_command
 from app.hardware.devices import Device
-from app.hardware.fit import MAIN
 from app.hardware.installation import Installation
 from app.hardware.rpc import RpcServer, parse_endpoint, query_server
 from app.llama.fitting.machine_room import with_remote
+from app.settings.placement import CPU
 from app.ui.models.opener import Opener
 from app.worker.known_pairs import ProcessOptions
 from app.worker.loading import query_servers
@@ -224,7 +224,7 @@ def test_a_new_build_keeps_what_the_old_one_has(backends: tuple[str, ...], flags
 
 # The plan
 
-HERE = Device(MAIN, "cpu", "CPU", 16 * GB)
+HERE = Device(CPU, "cpu", "CPU", 16 * GB)
 SERVERS = (RpcServer("1.2.3.4:5", (GB, GB)), RpcServer("1.2.3.4:6", (GB,)))
 
 

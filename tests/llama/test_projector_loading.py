@@ -11,11 +11,12 @@ from app.conversations.message import Message, Role
 from app.core.child import ChildError
 from app.core.errors import AppError, DamagedFileError, DoesNotFitError, ModelFileError, ModelLoadError
 from app.core.pictures import MARK
-from app.hardware.fit import MAIN, main_memory_room
+from app.hardware.fit import main_memory_room
 from app.llama import draft_slot, projector_loading
 from app.llama.fitting import fit_pair
 from app.llama.fitting.machine_room import needs
 from app.llama.params import PairParams
+from app.settings.placement import CPU
 from tests.llama.conftest import OpenPair
 from tests.llama.params import pair_params
 from tests.llama.tiny_projector import KINDS, picture, write_projector
@@ -121,7 +122,7 @@ def test_a_projector_without_room_is_left_out_unless_it_is_named(
     monkeypatch.setattr(fit_pair, "memory_rooms", lambda: (main_memory_room(4 << 30),))
     found = fit_pair.fitted(asked, [])
     assert found.projector is None
-    assert [load.device for load in found.memory] == [MAIN]
+    assert [load.device for load in found.memory] == [CPU]
     assert "memory has no room for the projector" in found.notices[0]
     with pytest.raises(DoesNotFitError):
         fit_pair.fitted(asked.over({"model.mmproj": str(asked.projector)}), [])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from app.core.errors import AppError, DoesNotFitError, NoMemoryError
 from app.core.units import memory_size
-from app.hardware.fit import MAIN, PairNeeds, Plan, Rooms
+from app.hardware.fit import PairNeeds, Plan, Rooms
 from app.hardware.offers import Offer, offers
 from app.hardware.recommend import Capacity, Fit, weigh
 from app.llama.child import SafeFiles
@@ -18,7 +18,7 @@ from app.models.catalog import Pair
 from app.models.memory_estimate import CELLS, DEFAULT_CONTEXT, longest_trained
 from app.models.pair_info import DeviceMemory
 from app.settings.model_params import ModelParams
-from app.settings.placement import experts_in_ram
+from app.settings.placement import CPU, experts_in_ram
 
 if TYPE_CHECKING:
     from app.hardware.rpc import RpcServer
@@ -83,7 +83,7 @@ class Fitting:
     def shortage(self) -> str:
         """Return as a clause what is lacking on which device."""
         return "needs " + " and ".join(
-            f"{memory_size(load.need_bytes)} {'in RAM' if load.device == MAIN else f'on {load.device}'} "
+            f"{memory_size(load.need_bytes)} {'in RAM' if load.device == CPU else f'on {load.device}'} "
             f"({memory_size(load.room_bytes)} free)"
             for load in self.plan.loads
             if load.lacking

@@ -22,7 +22,7 @@ from app.core.units import free_memory, memory_size
 from app.hardware.builds import missed
 from app.hardware.cpu import OthersUse, default_threads
 from app.hardware.devices import Device, fast_devices
-from app.hardware.fit import MAIN, PairNeeds, Rooms, main_memory_room
+from app.hardware.fit import PairNeeds, Rooms, main_memory_room
 from app.hardware.machine import Machine, detect, main_memory
 from app.hardware.recommend import Capacity
 from app.llama.child import SafeFiles, probe
@@ -30,6 +30,7 @@ from app.llama.installed import build_identity, is_cpu_only_build
 from app.models.memory_estimate import ModelMemory, draft_memory, estimate_memory, with_tensors
 from app.models.model_facts import read_facts
 from app.models.pair_info import PairInfo
+from app.settings.placement import CPU
 
 if TYPE_CHECKING:
     from app.hardware.rpc import RpcServer
@@ -130,8 +131,8 @@ def loaded_bytes(pair: PairInfo | None) -> Mapping[str, int]:
     RAM counts only without mapped weights, because the system can already reuse these.
     """
     by_device = {memory.device.lower(): memory.n_bytes for memory in pair.memory} if pair is not None else {}
-    if MAIN in by_device:
-        by_device[MAIN] = min(by_device[MAIN], own_bytes())
+    if CPU in by_device:
+        by_device[CPU] = min(by_device[CPU], own_bytes())
     return by_device
 
 

@@ -14,12 +14,11 @@ from app.engine.sources import Source
 from app.hardware.checks import Check
 from app.hardware.cpu import Conditions, busy_text
 from app.hardware.devices import fast_devices
-from app.hardware.fit import MAIN
 from app.hardware.measured import Measured
 from app.llama.fitting.fit_pair import Fitting
 from app.models.memory_estimate import ModelMemory
 from app.settings.model_params import ModelParams
-from app.settings.placement import ALL_LAYERS, experts_in_ram
+from app.settings.placement import ALL_LAYERS, CPU, experts_in_ram
 
 _NOTICEABLE_THROTTLED_SHARE = 0.01
 """Share of throttled periods above which doctor reports it."""
@@ -52,7 +51,7 @@ class PlacedModel(NamedTuple):
 
     @property
     def device(self) -> str:
-        return MAIN if self.placed.on_cpu else ", ".join(self.placed.devices)
+        return CPU if self.placed.on_cpu else ", ".join(self.placed.devices)
 
     @property
     def text(self) -> str:
@@ -145,7 +144,7 @@ def _models(s: Situation) -> Iterator[Check]:
 def _memory(s: Situation) -> Iterator[Check]:
     source = "by llama.cpp" if s.found.measured else "from the headers"
     for load in s.found.plan.loads:
-        label = "RAM" if load.device == MAIN else load.device
+        label = "RAM" if load.device == CPU else load.device
         needed, room = memory_size(load.need_bytes), memory_size(load.room_bytes)
         text = f"{needed} needed (estimated {source}), {room} free for models"
         problem = f"the pair needs {needed} of {label} ({room} free)"
@@ -176,7 +175,7 @@ def _cause(label: str, text: str, *hint: str, slowdown: float | None = None) -> 
 
 def _too_little_memory(s: Situation) -> Iterator[Check]:
     for load in [load for load in s.found.plan.loads if load.need_bytes > load.free_bytes][:1]:
-        where = "RAM" if load.device == MAIN else load.device
+        where = "RAM" if load.device == CPU else load.device
         text = (
             f"It needs {memory_size(load.need_bytes)} of {where} ({memory_size(load.free_bytes)} free). The rest "
             "is read again for every token, usually many times slower."

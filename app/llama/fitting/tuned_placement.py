@@ -17,14 +17,14 @@ from app.engine.auto.cost_profile import CostProfile
 from app.engine.sources import Source
 from app.hardware.cpu import processor_kind
 from app.hardware.devices import fast_devices
-from app.hardware.fit import MAIN, Rooms
+from app.hardware.fit import Rooms
 from app.llama.fitting.fit_pair import Fitting
 from app.llama.installed import build_identity
 from app.llama.params import PairParams
 from app.llama.stored_measurements import fingerprint
 from app.models.draft_kinds import kind_of_file
 from app.settings.layers import Layer, Origin
-from app.settings.placement import ALL_LAYERS, TUNED, WIDE_KV
+from app.settings.placement import ALL_LAYERS, CPU, TUNED, WIDE_KV
 from app.settings.table import BY_NAME
 
 FORMAT = 1
@@ -54,7 +54,7 @@ def candidate_placements(found: Fitting) -> list[Layer]:
         placements.append({"model.kv_type": "q8_0"})
     draft_on_gpu = draft is not None and not draft.on_cpu
     if draft_on_gpu and params.draft is not None and kind_of_file(params.draft) == Source.MODEL:
-        placements.append({"draft.device": (MAIN,)})
+        placements.append({"draft.device": (CPU,)})
     layers = range(target.n_layers, 0, -1)
     for placement in placements[:]:
         if not pair.over(placement).plan().fits or (not placement and found.plan.n_in_ram):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.hardware.devices import Device
-from app.hardware.fit import MAIN, PairNeeds, Rooms
+from app.hardware.fit import PairNeeds, Rooms
 from app.llama.fitting import fit_pair
 from app.llama.fitting.fit_pair import context_room, fitting_of
 from app.llama.params import PairParams
@@ -15,6 +15,7 @@ from app.models.memory_estimate import CELLS, ModelMemory
 from app.models.source import HubModel
 from app.settings.kinds import Value
 from app.settings.model_params import ModelParams
+from app.settings.placement import CPU
 from tests.llama.params import pair_params
 
 GB = 1_000_000_000
@@ -22,7 +23,7 @@ ROOMS = (
     Device("CUDA0", "gpu", "CUDA", 24 * GB),
     Device("CUDA1", "gpu", "CUDA", 8 * GB),
     Device("Vulkan0", "software", "Vulkan", 2 * GB),
-    Device(MAIN, "cpu", "CPU", 64 * GB),
+    Device(CPU, "cpu", "CPU", 64 * GB),
 )
 BIG = ModelMemory("Big", 60 * GB, GB, GB // 10, GB // 10, n_layers=31, n_ctx=8192)
 SMALL = ModelMemory("Small", GB // 2, GB // 10, GB // 10, GB // 10, n_layers=15, n_ctx=8192)
@@ -111,7 +112,7 @@ def test_a_fitted_device_keeps_its_description_and_size() -> None:
 
     assert [(m.device, m.description, m.total_bytes) for m in found.params.memory] == [
         ("CUDA0", "NVIDIA H100", 85 * GB),
-        (MAIN, "", 0),
+        (CPU, "", 0),
     ]
 
 
@@ -153,7 +154,7 @@ def test_compute_buffers_are_measured_with_the_shares_that_are_used(
 def test_the_longest_context_fits_and_one_block_more_does_not(gigabytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     trained = 131_072
     use_needs(monkeypatch, replace(BIG, n_ctx_train=trained, compute_growing=BIG.compute), SMALL)
-    found = fitting_of(params(draft=True), (Device(MAIN, "cpu", "CPU", gigabytes * GB),))
+    found = fitting_of(params(draft=True), (Device(CPU, "cpu", "CPU", gigabytes * GB),))
     assert found.plan.fits
 
     n_ctx = context_room(found)

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from app.hardware.devices import Device
-from app.hardware.fit import MAIN, Rooms
+from app.hardware.fit import Rooms
 from app.llama.fitting import fit_pair, machine_room
 from app.llama.fitting.fit_pair import Fitting, fitting_of, with_open_context
 from app.models.memory_estimate import DEFAULT_CONTEXT
 from app.models.model_facts import ModelFacts
+from app.settings.placement import CPU
 from tests.llama.params import pair_params
 from tests.shapes import facts_of_shape
 
@@ -21,7 +22,7 @@ LENGTH = 32_768
 
 
 def rooms(card: float, ram: float = 64) -> Rooms:
-    return Device("CUDA0", "gpu", "CUDA", int(card * GB)), Device(MAIN, "cpu", "CPU", int(ram * GB))
+    return Device("CUDA0", "gpu", "CUDA", int(card * GB)), Device(CPU, "cpu", "CPU", int(ram * GB))
 
 
 def opened(

@@ -15,18 +15,19 @@ from app.engine.auto.pair_statistics import PairStatistics
 from app.hardware.checks import Check
 from app.hardware.cpu import Conditions
 from app.hardware.devices import Device
-from app.hardware.fit import MAIN, PairNeeds
+from app.hardware.fit import PairNeeds
 from app.hardware.measured import Measured
 from app.llama.fitting.fit_pair import Fitting
 from app.llama.fitting.pair_checks import Situation
 from app.models.memory_estimate import ModelMemory
 from app.settings.model_params import DRAFT_ANYWHERE, ModelParams
+from app.settings.placement import CPU
 from tests.llama.params import pair_params
 
 GB = 1_000_000_000
 BIG = ModelMemory("Big", 4 * GB, GB, GB // 10, GB // 20, 28, 8192)
 SMALL = ModelMemory("Small", GB // 2, GB // 10, GB // 10, 0, 24, 8192)
-GPU, RAM = Device("CUDA0", "gpu", "CUDA", 24 * GB), Device(MAIN, "cpu", "CPU", 32 * GB)
+GPU, RAM = Device("CUDA0", "gpu", "CUDA", 24 * GB), Device(CPU, "cpu", "CPU", 32 * GB)
 PROFILE = CostProfile({1: 10e6, 2: 10.4e6, 4: 11e6, 8: 13e6, 16: 20e6}, draft_ns=0.5e6)
 MEASURED = Measured(CostModel(PROFILE), acceptance=0.8)
 
@@ -77,7 +78,7 @@ def test_models_are_listed_with_their_place_and_memory() -> None:
     )
     assert draft.text.startswith("Small, all 25 layers on CUDA0: ")
 
-    target, draft, *_ = placed(n_gpu_layers=20, draft=ModelParams(devices=(MAIN,))).place_checks()
+    target, draft, *_ = placed(n_gpu_layers=20, draft=ModelParams(devices=(CPU,))).place_checks()
     assert target.text.startswith("Big, 20 of 29 layers on CUDA0, 9 on the CPU: ")
     assert draft.text.startswith("Small, all 25 layers on the CPU: ")
     assert placed(n_gpu_layers=99).target.n_offloaded == 29
@@ -106,10 +107,10 @@ def test_a_good_pair_has_no_cause(situation: Situation) -> None:
 @pytest.mark.parametrize(
     ("situation", "label", "fix"),
     [
-        (placed(draft=ModelParams(devices=(MAIN,))), "draft", "--draft-device CUDA0"),
+        (placed(draft=ModelParams(devices=(CPU,))), "draft", "--draft-device CUDA0"),
         (placed(draft=ModelParams(12)), "draft", "--draft-device CUDA0"),
         (placed(n_gpu_layers=20), "layers", "--gpu-layers auto"),
-        (placed(devices=(MAIN,)), "target", "--device CUDA0"),
+        (placed(devices=(CPU,)), "target", "--device CUDA0"),
         (replace(ON_CPU, threads=12), "threads", "--threads 8"),
         (on_cpu(quota=4.0), "threads", "--threads 4"),
         (on_cpu(others=9.0), "load", "Close other programs."),
@@ -132,7 +133,7 @@ def test_lacking_memory_comes_first() -> None:
 
 
 def test_a_remote_target_leaves_the_draft_here() -> None:
-    remote = planned(replace(GPU, name="RPC0"), RAM, draft=ModelParams(devices=(MAIN,)))
+    remote = planned(replace(GPU, name="RPC0"), RAM, draft=ModelParams(devices=(CPU,)))
 
     assert causes_of(replace(GOOD, found=remote)) == []
 
@@ -178,7 +179,7 @@ def test_a_draft_model_that_is_off_at_these_costs() -> None:
 def test_a_draft_on_the_cpu_has_its_measured_cost() -> None:
     assert (
         "A drafted token takes 0.80×"
-        in causes_of(placed(costing(draft_ns=8e6), draft=ModelParams(devices=(MAIN,))))[0].text
+        in causes_of(placed(costing(draft_ns=8e6), draft=ModelParams(devices=(CPU,))))[0].text
     )
 
 

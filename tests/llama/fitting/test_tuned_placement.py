@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.hardware.devices import Device
-from app.hardware.fit import MAIN, PairNeeds, Rooms
+from app.hardware.fit import PairNeeds, Rooms
 from app.llama import library
 from app.llama.fitting import fit_pair, tuned_placement
 from app.llama.fitting.fit_pair import Fitting, fitting_of
@@ -25,17 +25,18 @@ from app.llama.params import PairParams
 from app.models.memory_estimate import ModelMemory
 from app.settings.layers import Layer
 from app.settings.model_params import ModelParams
+from app.settings.placement import CPU
 from tests.llama.params import pair_params
 
 GB = 1_000_000_000
-ROOMS = (Device("CUDA0", "gpu", "CUDA", 12 * GB, "A card", 12 * GB), Device(MAIN, "cpu", "CPU", 64 * GB))
+ROOMS = (Device("CUDA0", "gpu", "CUDA", 12 * GB, "A card", 12 * GB), Device(CPU, "cpu", "CPU", 64 * GB))
 SMALL = ModelMemory("Small", GB // 2, GB // 10, GB // 10, GB // 10, n_layers=15, n_ctx=8192)
 DENSE = ModelMemory("Dense", 20 * GB, 2 * GB, GB // 10, GB // 10, n_layers=40, n_ctx=8192)
 MIXTURE = replace(DENSE, name="Mixture", experts=(GB // 2 - GB // 20,) * 40)
 CHANGE: Layer = {
     "model.gpu_layers": 20,
     "model.kv_type": "q8_0",
-    "draft.device": (MAIN,),
+    "draft.device": (CPU,),
     "model.offload_min_batch": 8,
 }
 
@@ -64,7 +65,7 @@ def test_a_pair_that_fits_is_compared_with_a_smaller_cache_and_the_draft_on_the_
 ) -> None:
     found = fitting(monkeypatch, params, replace(DENSE, weights=4 * GB))
 
-    assert candidate_placements(found) == [{}, {"model.kv_type": "q8_0"}, {"draft.device": (MAIN,)}]
+    assert candidate_placements(found) == [{}, {"model.kv_type": "q8_0"}, {"draft.device": (CPU,)}]
     chosen = fitting_of(params.over({"model.kv_type": "f16", "draft.device": ("CUDA0",)}), ROOMS)
     assert candidate_placements(chosen) == [{}]
     assert offload_candidates({}, found) == []
@@ -111,9 +112,9 @@ def test_the_chosen_placement_is_used_until_a_setting_names_one(params: PairPara
     save_placement(file := placement_file(params), CHANGE, ROOMS)
 
     loaded = with_tuned_placement(params, lambda: ROOMS)
-    assert (loaded.model.n_gpu_layers, loaded.kv_type, loaded.draft_model.devices) == (20, "q8_0", (MAIN,))
+    assert (loaded.model.n_gpu_layers, loaded.kv_type, loaded.draft_model.devices) == (20, "q8_0", (CPU,))
     assert (loaded.settings["model.offload_min_batch"], loaded.tuned) == (8, CHANGE)
-    assert in_fixes({"model.kv_type": "q8_0", "draft.device": (MAIN,)}) == "⟨model.kv_type=q8_0⟩ ⟨draft.device=cpu⟩"
+    assert in_fixes({"model.kv_type": "q8_0", "draft.device": (CPU,)}) == "⟨model.kv_type=q8_0⟩ ⟨draft.device=cpu⟩"
     for other in (
         params.over({"model.gpu_layers": None}),
         params.over({"model.ctx": 4096}),
