@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from app.conversations.message import Message, Prefill
-from app.core.pictures import PictureData
 from app.engine.auto.cost_profile import CostProfile
 from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics
@@ -55,7 +54,6 @@ class LetterPrompts:
         prefill: Prefill | None = None,
         thinking: Thinking = AS_TRAINED,
         tools: Sequence[Mapping[str, Any]] = (),
-        pictures: Sequence[PictureData] = (),
     ) -> RenderedPrompt:
         text = "".join(m.content for m in messages) + (prefill.text if prefill is not None else "")
         return RenderedPrompt(Letters().tokenize(text))

@@ -67,10 +67,9 @@ def run(
     _report_references(prompt or "", file)
     # libtiff and other libraries print errors of a picture themselves.
     with guarded_stderr(log_file()):
-        message, pictures = with_files(words, file, picture_limits(loader.settings), takes_stdin=not is_stdin)
+        message = with_files(words, file, picture_limits(loader.settings), takes_stdin=not is_stdin)
     request = replace(
         AnswerRequest.of(loader.settings, [message]),
-        pictures=pictures,
         prefill=Prefill(prefill) if prefill.strip() else None,
         guidance=guidance,
     )
@@ -216,10 +215,8 @@ def _report_references(prompt: str, files: Sequence[Path]) -> None:
             status.say(f'"@{name}" is sent as text; --file {quoted(str(path))} includes the file.')
 
 
-def with_files(
-    prompt: str, files: Sequence[Path], limits: PictureLimits, *, takes_stdin: bool
-) -> tuple[Message, tuple[PictureData, ...]]:
-    """Return the prompt after files, `-` for stdin, pictures first, as a message and the data of its pictures.
+def with_files(prompt: str, files: Sequence[Path], limits: PictureLimits, *, takes_stdin: bool) -> Message:
+    """Return the prompt after files, `-` for stdin, pictures first, as a message.
 
     With `takes_stdin`, a pipe comes first, as in `git diff | tandem run "Review this."`. Raises AppError for a file
     that is neither text nor a picture.
@@ -240,8 +237,7 @@ def with_files(
         elif file != STDIN or found.strip():
             attached.append(Attachment(name, found))
     message = as_message(Role.USER, compose(prompt, attached))
-    content, shown = MARK * len(pictures) + message.content, tuple(each.picture for each in pictures)
-    return replace(message, content=content, pictures=shown), tuple(pictures)
+    return replace(message, content=MARK * len(pictures) + message.content, pictures=tuple(pictures))
 
 
 def _read_prompt(text: str | None, file: Path | None) -> str:

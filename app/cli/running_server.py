@@ -17,10 +17,11 @@ from app.cli.output import AnswerPrinter, status
 from app.cli.report import as_json, ignored_flags, summary
 from app.cli.setting_flags import PAIR_TABLES, Given, given_flag
 from app.cli.streams import cancel_on_interrupt
+from app.conversations.message import Message, pictures_in
 from app.core import atomic
 from app.core.errors import INTERRUPTED, AppError, UsageError
 from app.core.paths import server_file
-from app.core.pictures import MARK, PictureData
+from app.core.pictures import MARK
 from app.core.units import counted
 from app.engine.text.segments import Segment
 from app.models.catalog import Pair
@@ -148,8 +149,7 @@ class ServerAnswer:
                 connection.close()
 
     def _body(self, request: AnswerRequest) -> dict[str, Any]:
-        pictures = iter(request.pictures)
-        messages = [{"role": each.role.value, "content": _content(each.content, pictures)} for each in request.messages]
+        messages = [{"role": each.role.value, "content": _content(each)} for each in request.messages]
         if request.prefill is not None:
             messages.append({"role": "assistant", "content": request.prefill.text})
         guidance = {"grammar": request.guidance.grammar, "json_schema": request.guidance.schema}
@@ -204,12 +204,12 @@ def _error(error: dict[str, Any]) -> AppError:
     return (UsageError if is_usage else AppError)(str(error["message"]))
 
 
-def _content(text: str, pictures: Iterator[PictureData]) -> str | list[dict[str, Any]]:
-    first, *rest = text.split(MARK)
+def _content(message: Message) -> str | list[dict[str, Any]]:
+    first, *rest = message.content.split(MARK)
     if not rest:
-        return text
+        return first
     parts: list[dict[str, Any]] = [{"type": "text", "text": first}] if first else []
-    for picture, part in zip(pictures, rest, strict=False):
+    for picture, part in zip(pictures_in([message]), rest, strict=False):
         parts.append({"type": "image_url", "image_url": {"url": picture.data_url}})
         parts += [{"type": "text", "text": part}] if part else []
     return parts

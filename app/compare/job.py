@@ -87,9 +87,8 @@ def conversation_prefix(pair: LoadedPair, request: AnswerRequest) -> tuple[int, 
     """
     *before, last = request.messages
     other = replace(last, content="b" if last.content.startswith("a") else "a")
-    pictures = request.pictures
-    tokens = pair.prompts.build(request.messages, None, request.thinking, pictures=pictures).tokens
+    tokens = pair.prompts.build(request.messages, None, request.thinking).tokens
     if len(tokens) > pair.target.n_ctx:
         return ()
-    changed = pair.prompts.build((*before, other), None, request.thinking, pictures=pictures).tokens
+    changed = pair.prompts.build((*before, other), None, request.thinking).tokens
     return tuple(tokens[: whole_pictures(tokens, min(common_prefix(tokens, changed), len(tokens) - 1))])

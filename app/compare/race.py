@@ -164,8 +164,7 @@ def answer_as(
     pair: LoadedPair, name: str, request: AnswerRequest, cancelled: Cancelled, prefix: Sequence[int], number: int
 ) -> Generator[Event, None, Run | None]:
     """Answer once as a side of this name, with exactly the prefix in both caches; return None if canceled."""
-    pictures = request.pictures
-    prompt = tuple(pair.prompts.build(request.messages, request.prefill, request.thinking, pictures=pictures).tokens)
+    prompt = tuple(pair.prompts.build(request.messages, request.prefill, request.thinking).tokens)
     try:
         draft_cache = pair.drafter.cache if pair.drafter is not None else None
         for index, cache in enumerate([pair.target] + ([draft_cache] if draft_cache is not None else [])):

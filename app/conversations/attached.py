@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import PurePath
 
 from app.core.pictures import MARK, Picture, without_marks
@@ -41,7 +41,9 @@ class Attachment:
     def of(cls, picture: Picture, name: str, *, is_file: bool = True) -> Attachment:
         """Return a picture as an attachment with a name."""
         facts = f"{picture.digest} {picture.media_type} {picture.width}x{picture.height}"
-        return cls(name, facts, is_file, replace(picture, name=name))
+        # The store has the bytes; pastes stay in memory after their prompt.
+        shown = Picture(picture.digest, picture.media_type, picture.width, picture.height, name)
+        return cls(name, facts, is_file, shown)
 
     @property
     def reference(self) -> str:

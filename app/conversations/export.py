@@ -115,7 +115,7 @@ def _message(node: Node, conversation: StoredConversation) -> str:
     calls = [_marker("calls"), *(f"    {printable(shown_call(call))}" for call in node.calls), ""] if node.calls else []
     known = conversation.pictures
     pictures = [known[each.digest] for each in with_marks(node.text)[1] if each.digest in known]
-    shown = (f"\n![{each.picture.width} × {each.picture.height}]({each.data_url})" for each in pictures)
+    shown = (f"\n![{each.width} × {each.height}]({each.data_url})" for each in pictures)
     images = [_marker("pictures"), *shown, ""] if pictures else []
     return "\n".join([*lines, _body(node.text), "", *images, *calls])
 

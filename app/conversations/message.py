@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, TypeVar
 
 from app.core.errors import AppError, ContextOverflowError, DoesNotFitError
-from app.core.pictures import MARK, Picture
+from app.core.pictures import MARK, Picture, PictureData
 from app.engine.text.tool_calls import ToolCall
 from app.engine.types import FinishReason
 
@@ -33,7 +33,7 @@ class Message:
 
     Attributes:
         tool_call_id: The call whose result this is, for a message of a tool.
-        pictures: Pictures in the order of the `MARK`s in the content.
+        pictures: Pictures in the order of the `MARK`s in the content; in a request, with their bytes.
     """
 
     role: Role
@@ -42,6 +42,12 @@ class Message:
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str = ""
     pictures: tuple[Picture, ...] = ()
+
+
+def pictures_in(messages: Iterable[Message]) -> tuple[PictureData, ...]:
+    """Return the pictures of messages in order; their bytes must be loaded."""
+    pictures = (picture for message in messages for picture in message.pictures)
+    return tuple(picture for picture in pictures if isinstance(picture, PictureData))
 
 
 def pictures_as_text(message: Message, is_gone: Callable[[Picture], bool] = lambda picture: True) -> Message:
@@ -55,6 +61,13 @@ def pictures_as_text(message: Message, is_gone: Callable[[Picture], bool] = lamb
             content += MARK, text
             kept.append(picture)
     return replace(message, content="".join(content), pictures=tuple(kept))
+
+
+def with_bytes(message: Message, known: Mapping[str, PictureData]) -> Message:
+    """Return a message with the bytes of its pictures, known by digest; text replaces an unknown picture."""
+    found = pictures_as_text(message, lambda picture: picture.digest not in known)
+    # A text may have another size than the picture that it refers to.
+    return replace(found, pictures=tuple(replace(known[each.digest], name=each.name) for each in found.pictures))
 
 
 @dataclass(frozen=True, slots=True)

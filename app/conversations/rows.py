@@ -13,7 +13,7 @@ from app.conversations.attached import PICTURE_LANGUAGE, split
 from app.conversations.database import ConversationGoneError, Database
 from app.conversations.message import Role
 from app.conversations.tree import Document, Node, State, StoredConversation, Summary
-from app.core.pictures import Picture, PictureData
+from app.core.pictures import PictureData
 from app.core.printable import printable, storable
 
 SUMMARY = (
@@ -193,7 +193,7 @@ class StoredPictures:
             rows = self._database.rows("SELECT type, width, height, data FROM pictures WHERE digest = ?", (digest,))
             for media_type, width, height, data in rows:
                 if sha256(data).hexdigest() == digest:
-                    found[digest] = PictureData(Picture(digest, media_type, width, height), data)
+                    found[digest] = PictureData(digest, media_type, width, height, data=data)
         return found
 
     def of(self, conversation: StoredConversation) -> StoredConversation:
@@ -209,11 +209,10 @@ def _digests_in(texts: Iterable[str]) -> set[str]:
 def insert_pictures(db: sqlite3.Connection, pictures: Iterable[PictureData], now: float) -> None:
     """Insert pictures that are not stored yet."""
     for each in pictures:
-        kept = each.picture
         db.execute(
             "INSERT INTO pictures VALUES (?1, ?2, ?3, ?4, ?5, ?6) "
             "ON CONFLICT(digest) DO UPDATE SET stored = ?5 WHERE stored < ?5 - ?7",
-            (kept.digest, kept.media_type, kept.width, kept.height, now, each.data, _FRESH_S),
+            (each.digest, each.media_type, each.width, each.height, now, each.data, _FRESH_S),
         )
 
 

@@ -10,7 +10,7 @@ import warnings
 from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import BytesIO
 from typing import TYPE_CHECKING
 
@@ -72,16 +72,15 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True)
-class PictureData:
+class PictureData(Picture):
     """A picture with the bytes of its file."""
 
-    picture: Picture
-    data: bytes
+    data: bytes = field(kw_only=True, repr=False, compare=False)
 
     @property
     def data_url(self) -> str:
         """The picture as a data URL."""
-        return f"data:{self.picture.media_type};base64,{b64encode(self.data).decode()}"
+        return f"data:{self.media_type};base64,{b64encode(self.data).decode()}"
 
 
 @dataclass(frozen=True)
@@ -130,10 +129,10 @@ def read_picture(data: bytes, name: str | None = None, limits: PictureLimits | N
         if opened.getexif().get(Base.Orientation) in _QUARTER_TURNS:
             width, height = height, width
         media_type = opened.get_format_mimetype() or "image/png"
-    return PictureData(Picture(sha256(data).hexdigest(), media_type, width, height, name), data)
+    return PictureData(sha256(data).hexdigest(), media_type, width, height, name, data=data)
 
 
-def pixels(data: PictureData, least: tuple[int, int] | None = None) -> Image:
+def pixels(picture: PictureData, least: tuple[int, int] | None = None) -> Image:
     """Return an upright RGB picture, with white for transparent parts.
 
     Args:
@@ -142,7 +141,7 @@ def pixels(data: PictureData, least: tuple[int, int] | None = None) -> Image:
     Raises:
         PictureError: The picture cannot be decoded.
     """
-    with _opened(data.data, data.picture.shown) as opened:
+    with _opened(picture.data, picture.shown) as opened:
         from PIL import Image, ImageOps
 
         if least is not None:

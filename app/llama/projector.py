@@ -154,23 +154,23 @@ class Projector:
         """Return the tokens of each picture of a prompt, so that it can be encoded. Raises DecodeError."""
         found: list[tuple[int, ...]] = []
         n_slices_of_all = 0
-        for data in pictures:
+        for picture in pictures:
             ids: list[int] = []
             n_slices = 0
-            for part in self._layout(data.picture.width, data.picture.height):
+            for part in self._layout(picture.width, picture.height):
                 if isinstance(part, tuple):
                     ids += part
                     continue
-                name = f"{self._identity} {data.picture.digest} {n_slices}".encode()
+                name = f"{self._identity} {picture.digest} {n_slices}".encode()
                 run = picture_ids(hashlib.sha256(name).digest(), part.n_cells, part.n_positions, is_first=not n_slices)
                 key = tuple(run[:IDENTITY_IDS])
-                self._asked[key] = data, n_slices, part
+                self._asked[key] = picture, n_slices, part
                 self._asked.move_to_end(key)
                 ids += run
                 n_slices += 1
             n_slices_of_all += n_slices
             found.append(tuple(ids))
-        n_bytes = sum(len(data.data) for data, _, _ in self._asked.values())
+        n_bytes = sum(len(picture.data) for picture, _, _ in self._asked.values())
         while n_bytes > _ASKED_BYTES and len(self._asked) > n_slices_of_all:
             n_bytes -= len(self._asked.popitem(last=False)[1][0].data)
         return found
@@ -197,8 +197,8 @@ class Projector:
             return self._encoded[key]
         if key not in self._asked:
             raise UsageError("The bytes of a picture in the prompt are missing.")
-        data, n_before, part = self._asked[key]
-        return self._keep(key, part, self._rows(data, n_before, part))
+        picture, n_before, part = self._asked[key]
+        return self._keep(key, part, self._rows(picture, n_before, part))
 
     def encode_as_zeros(self, ids: Sequence[int]) -> None:
         """Give a picture that begins with these ids rows of zeros."""
@@ -212,8 +212,8 @@ class Projector:
             self._encoded.popitem(last=False)
         return found
 
-    def _rows(self, data: PictureData, n_before: int, part: PictureSlice) -> NDArray[np.float32]:
-        name, slices = data.picture.shown, self.preprocess(data).slices
+    def _rows(self, picture: PictureData, n_before: int, part: PictureSlice) -> NDArray[np.float32]:
+        name, slices = picture.shown, self.preprocess(picture).slices
         if n_before >= len(slices) or mtmd.mtmd_input_chunk_get_n_tokens(slices[n_before]) != part.n_cells:
             raise DecodeError(f"{name} has another size than its header says.", "Save it again as PNG or JPEG.")
         library.clear_errors()
@@ -231,16 +231,15 @@ class Projector:
             self._forget_chunks()
         return rows
 
-    def preprocess(self, data: PictureData) -> Chunks:
+    def preprocess(self, picture: PictureData) -> Chunks:
         """Return a picture's chunks with their pixels, which stay in RAM until the last slice is encoded."""
-        digest = data.picture.digest
-        if self._open is not None and self._open[0] == digest:
+        if self._open is not None and self._open[0] == picture.digest:
             return self._open[1]
         self._forget_chunks()
-        rgb = np.asarray(pixels(data))
+        rgb = np.asarray(pixels(picture))
         with bitmap(rgb.shape[1], rgb.shape[0], rgb) as lent:
-            chunks = Chunks(self._handle, lent, data.picture.shown)
-        self._open = digest, chunks
+            chunks = Chunks(self._handle, lent, picture.shown)
+        self._open = picture.digest, chunks
         return chunks
 
     def _forget_chunks(self) -> None:

@@ -171,9 +171,9 @@ def _square(side: int) -> PictureData:
     return read_picture(file.getvalue())
 
 
-def _encode(projector: Projector, data: PictureData) -> tuple[int, ...]:
+def _encode(projector: Projector, picture: PictureData) -> tuple[int, ...]:
     """Encode the first slice of a picture, as zeros if there is no time to compute it; return its ids."""
-    (tokens,) = projector.tokens([data])
+    (tokens,) = projector.tokens([picture])
     first = next(at for at, token in enumerate(tokens) if token < 0)
     ids = tokens[first : part_end(tokens, first, 1)]
     try:

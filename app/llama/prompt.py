@@ -9,9 +9,9 @@ from functools import cached_property
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
-from app.conversations.message import Message, Prefill, Role
+from app.conversations.message import Message, Prefill, Role, pictures_in
 from app.core.errors import TemplateError, UsageError
-from app.core.pictures import MARK, PictureData
+from app.core.pictures import MARK
 from app.engine.text.call_formats import TRIGGERS, is_call_mark
 from app.engine.text.reasoning import AnswerPart, ReasoningMarkup, RenderedPrompt
 from app.engine.text.tool_calls import ToolCall
@@ -79,7 +79,6 @@ class PromptBuilder:
         prefill: Prefill | None = None,
         thinking: Thinking = AS_TRAINED,
         tools: Sequence[Mapping[str, Any]] = (),
-        pictures: Sequence[PictureData] = (),
     ) -> RenderedPrompt:
         """Return the prompt for the next answer, or for the rest of an answer.
 
@@ -87,9 +86,9 @@ class PromptBuilder:
         template would trim it, drop its reasoning and end its turn.
 
         Args:
+            messages: The conversation; marks of pictures in answers are dropped.
             thinking: Reasoning settings; ignored if the prefilled answer has reasoning.
             tools: Tools that the model may call, as in OpenAI's API.
-            pictures: Pictures in the order of their marks in messages; marks in answers are dropped.
 
         Raises:
             TemplateError: The model's template cannot render the conversation.
@@ -99,9 +98,7 @@ class PromptBuilder:
         self._template.renew_budget()
         # The other fields of a tool are for the server.
         tools = [{"type": "function", "function": tool["function"]} for tool in tools]
-        prompt = self._build(
-            messages, prefill, thinking, tools, self._encoder.tokens(pictures) if self._encoder else ()
-        )
+        prompt = self._build(messages, prefill, thinking, tools)
         return replace(prompt, tool_marks=self._tool_marks, markup=self._markup_with_calls) if tools else prompt
 
     @cached_property
@@ -119,11 +116,10 @@ class PromptBuilder:
         prefill: Prefill | None,
         thinking: Thinking,
         tools: Sequence[Mapping[str, Any]] = (),
-        pictures: Sequence[tuple[int, ...]] = (),
     ) -> RenderedPrompt:
         if prefill is not None and prefill.reasoning.strip() and thinking.enabled is False:
             thinking = replace(thinking, enabled=None)
-        prompt = self._render(messages, thinking, tools, pictures)
+        prompt = self._render(messages, thinking, tools)
         # Templates that mark answers mark calls differently, and the model must be free to write that mark.
         is_open = tools and self._written.speak and prompt.part is AnswerPart.START
         if thinking.enabled is False and not is_open:
@@ -151,14 +147,10 @@ class PromptBuilder:
         return ThinkingSupport(tokens(True) != tokens(False), effort, effort or depends_on_effort(True))
 
     def _render(
-        self,
-        messages: Sequence[Message],
-        thinking: Thinking,
-        tools: Sequence[Mapping[str, Any]],
-        pictures: Sequence[tuple[int, ...]],
+        self, messages: Sequence[Message], thinking: Thinking, tools: Sequence[Mapping[str, Any]]
     ) -> RenderedPrompt:
         hidden: list[str | tuple[int, ...]] = []
-        left, none = iter(pictures), iter(())
+        left, none = iter(self._encoder.tokens(pictures_in(messages)) if self._encoder else ()), iter(())
 
         def hide(text: str, pictures: Iterator[tuple[int, ...]] = none) -> str:
             def number(found: re.Match[str]) -> str:

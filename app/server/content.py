@@ -10,7 +10,7 @@ from urllib.parse import unquote_to_bytes
 
 from app.core.errors import AppError
 from app.core.included import included
-from app.core.pictures import MARK, Picture, PictureData, PictureLimits, read_picture
+from app.core.pictures import MARK, PictureData, PictureLimits, read_picture
 from app.server.errors import RequestError
 from app.server.fields import Fields, refuse
 from app.settings.layers import Resolved, picture_limits
@@ -31,15 +31,12 @@ class RequestPictures:
         limits: Limits of a picture; None if pictures are refused.
         reader: Subject of the refusal, if pictures are refused.
 
-    Attributes:
-        known: All pictures by digest.
     """
 
     def __init__(self, limits: PictureLimits | None = None, reader: str = "the loaded models read") -> None:
-        self.known: dict[str, PictureData] = {}
         self.reader = reader
         self._limits = limits
-        self._new: list[Picture] = []
+        self._new: list[PictureData] = []
 
     @classmethod
     def of(cls, settings: Resolved) -> RequestPictures:
@@ -88,11 +85,10 @@ class RequestPictures:
         return f"{title}\n{found}" if title else found
 
     def _marks(self, pictures: list[PictureData]) -> str:
-        self.known |= {each.picture.digest: each for each in pictures}
-        self._new += [each.picture for each in pictures]
+        self._new += pictures
         return "\n".join([MARK] * len(pictures))
 
-    def take(self) -> tuple[Picture, ...]:
+    def take(self) -> tuple[PictureData, ...]:
         """Return the pictures since the last call, in the order of their marks."""
         new, self._new = tuple(self._new), []
         return new

@@ -13,7 +13,7 @@ from app.server.errors import RequestError
 from app.server.fields import FieldNames, Fields, read_answer, refuse
 from app.server.tools import arguments_of, chosen, custom_arguments
 from app.settings.layers import Resolved
-from app.worker.request import AnswerRequest, with_pictures
+from app.worker.request import AnswerRequest
 
 _ID_LENGTH = 9
 """Mistral's templates refuse call ids of any other length."""
@@ -160,4 +160,4 @@ def request_for(
     if request.guidance.has_grammar or must_call:
         request = replace(request, thinking=replace(request.thinking, enabled=False))
     request = replace(request, messages=tuple(arranged), prefill=prefill)
-    return with_pictures(replace(request, tools=offered, must_call=must_call, one_call=one_call), pictures.known)
+    return replace(request, tools=offered, must_call=must_call, one_call=one_call)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from app.conversations.message import Compaction, Message, Prefill, Role
+from app.conversations.message import Compaction, Message, Prefill, Role, with_bytes
 from app.conversations.titles import title_of
 from app.conversations.tree import Node, State, as_message, as_messages
 from app.core.errors import AppError, ContextOverflowError
@@ -20,7 +20,7 @@ from app.session.tool_use import ToolUse
 from app.settings.layers import Origin, Resolved, Thinking, drafting
 from app.worker.events import Event, Failed, JobEnded
 from app.worker.jobs import Job, MeasureJob, PromptSize, Query, TitleJob, picture_sizes, prompt_size
-from app.worker.request import AnswerRequest, with_pictures
+from app.worker.request import AnswerRequest
 
 if TYPE_CHECKING:
     from app.worker.engine_worker import Loader
@@ -138,7 +138,10 @@ class Answering:
             request = replace(request, messages=(as_message(Role.SYSTEM, joined), *request.messages[len(system) :]))
         request = replace(request, conversation=self._library.state_name(conversation.number))
         digests = [picture.digest for message in request.messages for picture in message.pictures]
-        return with_pictures(request, self._library.pictures(digests)) if digests else request
+        if not digests:
+            return request
+        known = self._library.pictures(digests)
+        return replace(request, messages=tuple(with_bytes(message, known) for message in request.messages))
 
     def start(self) -> None:
         """Ask for the answer that is running in the answered conversation."""
@@ -157,7 +160,7 @@ class Answering:
             request = replace(request, n_room=request.max_tokens or _ANSWER_TOKENS)
         request = self._tools.completed(request)
         self.can_switch = request.drafting is not None
-        if not self.picture_tokens.keys() >= {each.picture.digest for each in request.pictures}:
+        if not self.picture_tokens.keys() >= {each.digest for each in request.pictures}:
             self.count_job = self._engine.run(Query(partial(picture_sizes, request.pictures), loads=False))
         self.number = self._engine.answer(request)
 

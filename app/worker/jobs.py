@@ -100,8 +100,9 @@ def prompt_size(request: AnswerRequest, pair: LoadedPair) -> PromptSize:
 
 def picture_sizes(pictures: Sequence[PictureData], pair: LoadedPair) -> tuple[tuple[str, int], ...]:
     """Return the digest of each picture with its tokens; nothing if the pair reads no pictures."""
-    encoder, shown = pair.pictures, [each.picture for each in pictures]
-    return tuple((each.digest, encoder.n_picture_tokens(each.width, each.height)) for each in shown) if encoder else ()
+    if (encoder := pair.pictures) is None:
+        return ()
+    return tuple((each.digest, encoder.n_picture_tokens(each.width, each.height)) for each in pictures)
 
 
 def prompt_text(request: AnswerRequest, pair: LoadedPair) -> str:
@@ -111,7 +112,7 @@ def prompt_text(request: AnswerRequest, pair: LoadedPair) -> str:
         replace(each, content=each.content.replace(MARK, _PICTURE_MARKER), pictures=()) if each.pictures else each
         for each in request.messages
     )
-    return pair.model.detokenize(prompt_of(pair, replace(request, messages=messages, pictures=())).tokens)
+    return pair.model.detokenize(prompt_of(pair, replace(request, messages=messages)).tokens)
 
 
 def text_of(tokens: Sequence[int], pair: LoadedPair) -> str:

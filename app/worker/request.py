@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from app.conversations.message import Message, Prefill, Role, pictures_as_text
+from app.conversations.message import Message, Prefill, Role, pictures_as_text, pictures_in
 from app.conversations.tree import as_message
 from app.core.errors import ContextOverflowError, UsageError
 from app.core.fixes import fix
@@ -53,7 +53,6 @@ class AnswerRequest:
         n_top: Most probable tokens that every step reports; None reports no probabilities.
         max_predict_ms: Time after the first token after which the end of a line ends the answer; 0 or less is no limit.
         cache_prompt: Whether to reuse the cached beginning of the last prompt.
-        pictures: Pictures in the order of their marks in the messages.
     """
 
     messages: tuple[Message, ...]
@@ -76,7 +75,11 @@ class AnswerRequest:
     text: PlainPrompt | None = None
     max_predict_ms: int | None = None
     cache_prompt: bool = True
-    pictures: tuple[PictureData, ...] = field(default=(), repr=False)
+
+    @property
+    def pictures(self) -> tuple[PictureData, ...]:
+        """The pictures of the messages, in order."""
+        return pictures_in(self.messages)
 
     @classmethod
     def of(cls, settings: Resolved, messages: Iterable[Message] = ()) -> AnswerRequest:
@@ -100,20 +103,6 @@ LoadedPair: TypeAlias = "NativePair"
 """A target, perhaps with a draft model, ready to answer."""
 
 
-def with_pictures(request: AnswerRequest, known: Mapping[str, PictureData]) -> AnswerRequest:
-    """Return a request with the pictures of its messages by digest; text replaces an unknown picture."""
-    messages = []
-    for message in request.messages:
-        found = pictures_as_text(message, lambda picture: picture.digest not in known)
-        # A text may have another size than the picture that it refers to.
-        named = (replace(known[each.digest].picture, name=each.name) for each in found.pictures)
-        messages.append(replace(found, pictures=tuple(named)))
-    pictures = tuple(
-        replace(known[picture.digest], picture=picture) for message in messages for picture in message.pictures
-    )
-    return replace(request, messages=tuple(messages), pictures=pictures)
-
-
 def readable_by(pair: LoadedPair, request: AnswerRequest) -> AnswerRequest:
     """Return a request that the pair can read. Raises UsageError if the prompt has a picture and the pair reads none.
 
@@ -127,7 +116,7 @@ def readable_by(pair: LoadedPair, request: AnswerRequest) -> AnswerRequest:
             f"{pair.info.target.name} cannot read pictures here: it is loaded without a projector.",
             f"Name its projector ({fix('model.mmproj')}), or load a model that has one.",
         )
-    return replace(request, messages=(*map(pictures_as_text, before), last), pictures=())
+    return replace(request, messages=(*map(pictures_as_text, before), last))
 
 
 def written(request: AnswerRequest, segments: Sequence[Segment]) -> Prefill:
@@ -141,7 +130,7 @@ def prompt_of(pair: LoadedPair, request: AnswerRequest) -> RenderedPrompt:
     """Return the prompt of a request."""
     if request.text is not None:
         return pair.build_plain(request.text)
-    return pair.prompts.build(request.messages, request.prefill, request.thinking, request.tools, request.pictures)
+    return pair.prompts.build(request.messages, request.prefill, request.thinking, request.tools)
 
 
 def prompt_progress(pair: LoadedPair, request: int, done: int, total: int, *, drafting: bool) -> PromptProgress:
@@ -169,10 +158,8 @@ def refuse_overflow(pair: LoadedPair, request: AnswerRequest, n_tokens: int) -> 
     asked = max((at for at, message in enumerate(messages) if message.role is Role.USER), default=len(messages) - 1)
     system, last = [message for message in messages[:asked] if message.role is Role.SYSTEM], messages[asked:]
 
-    pictures = request.pictures[sum(len(message.pictures) for message in messages[:asked]) :]
-
     def build(*messages: Message, tools: Sequence[Mapping[str, Any]] = request.tools) -> tuple[int, ...]:
-        return pair.prompts.build(messages, None, request.thinking, tools, pictures).tokens
+        return pair.prompts.build(messages, None, request.thinking, tools).tokens
 
     alone = build(*system, *last)
     n_alone = len(alone)

@@ -13,6 +13,7 @@ from app.cli import main
 from app.cli.output import LOADING
 from app.cli.run import Listener, with_files
 from app.cli.running_server import RunningServer, ServerAnswer
+from app.conversations.message import pictures_in
 from app.core.errors import AppError
 from app.core.fixes import quoted
 from app.core.pictures import MARK, PictureLimits, read_picture
@@ -137,10 +138,10 @@ def test_pictures_stand_before_the_prompt_and_its_texts(tmp_path: Path) -> None:
     for name, data in (("a.png", png(4, 3)), ("b.gif", gif(40, 30)), ("c.txt", b"text")):
         (tmp_path / name).write_bytes(data)
     files = [tmp_path / name for name in ("a.png", "c.txt", "b.gif")]
-    message, pictures = with_files("What?", files, PictureLimits(), takes_stdin=False)
+    message = with_files("What?", files, PictureLimits(), takes_stdin=False)
     assert message.content == f"{MARK}{MARK}{tmp_path / 'c.txt'}:\n```txt\ntext\n```\n\nWhat?"
-    assert [each.data for each in pictures] == [png(4, 3), gif(40, 30)]
-    assert [each.name for each in message.pictures] == [str(tmp_path / "a.png"), str(tmp_path / "b.gif")]
+    shown = [(str(tmp_path / "a.png"), png(4, 3)), (str(tmp_path / "b.gif"), gif(40, 30))]
+    assert [(each.name, each.data) for each in pictures_in([message])] == shown
 
 
 @pytest.mark.usefixtures("folders")

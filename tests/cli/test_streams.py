@@ -13,6 +13,7 @@ import pytest
 from app.cli.run import run, with_files
 from app.cli.streams import cancel_on_interrupt, is_closed_pipe
 from app.conversations.attached import Attachment, compose
+from app.conversations.message import pictures_in
 from app.core.errors import INTERRUPTED, UsageError
 from app.core.pictures import MARK, PictureLimits
 from tests.core.test_pictures import png
@@ -103,15 +104,15 @@ def test_a_pipe_comes_before_the_prompt(data: bytes, text: str, pictures: list[b
     pipe.write(data)
     pipe.close()
 
-    message, shown = with_files("Explain.", (), PictureLimits(), takes_stdin=True)
-    assert (message.content, [each.data for each in shown]) == (text, pictures)
+    message = with_files("Explain.", (), PictureLimits(), takes_stdin=True)
+    assert (message.content, [each.data for each in pictures_in([message])]) == (text, pictures)
 
 
 def test_the_null_device_adds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     with Path(os.devnull).open() as null:
         monkeypatch.setattr(sys, "stdin", null)
 
-        assert with_files("Explain.", (), PictureLimits(), takes_stdin=True)[0].content == "Explain."
+        assert with_files("Explain.", (), PictureLimits(), takes_stdin=True).content == "Explain."
 
 
 @posix

@@ -20,13 +20,13 @@ CAT, DOG = read_picture(png(4, 3)), read_picture(gif(40, 30))
 
 def asked(question: str, *names: str) -> str:
     """Return a message with a picture for each name."""
-    return compose(question, [Attachment.of(each.picture, name) for each, name in zip((CAT, DOG), names, strict=False)])
+    return compose(question, [Attachment.of(each, name) for each, name in zip((CAT, DOG), names, strict=False)])
 
 
 def test_a_message_is_taken_apart_and_put_together() -> None:
     text = Attachment("a.py", "x = 1")
-    pasted = Attachment.of(DOG.picture, "pasted picture", is_file=False)
-    attachments = [Attachment.of(CAT.picture, "my cat.png"), text, pasted]
+    pasted = Attachment.of(DOG, "pasted picture", is_file=False)
+    attachments = [Attachment.of(CAT, "my cat.png"), text, pasted]
     message = compose('Is @"my cat.png" like [pasted picture] in @a.py?', attachments)
     assert split(message)[1] == tuple(attachments)
     content, pictures = with_marks(message)
@@ -38,7 +38,7 @@ def test_a_picture_is_read_where_it_is_named_first() -> None:
     message = asked("@b.gif, then @a.png; @b.gif again", "a.png", "b.gif")
     content, pictures = with_marks(message)
     assert content == f"{MARK}, then {MARK}; @b.gif again"
-    assert [each.digest for each in pictures] == [DOG.picture.digest, CAT.picture.digest]
+    assert [each.digest for each in pictures] == [DOG.digest, CAT.digest]
 
 
 @pytest.mark.parametrize(
@@ -60,9 +60,9 @@ def test_only_prompts_have_pictures() -> None:
 
 def test_names_stand_for_pictures_that_are_gone() -> None:
     message = as_message(Role.USER, asked("@a.png and @b.gif", "a.png", "b.gif"))
-    gone = pictures_as_text(message, lambda picture: picture.digest == CAT.picture.digest)
+    gone = pictures_as_text(message, lambda picture: picture.digest == CAT.digest)
     assert (gone.content, len(gone.pictures)) == (f"[picture a.png] and {MARK}", 1)
-    assert pictures_as_text(Message(Role.USER, MARK, pictures=(CAT.picture,))).content == "[picture]"
+    assert pictures_as_text(Message(Role.USER, MARK, pictures=(CAT,))).content == "[picture]"
 
 
 def test_messages_before_a_summary_have_no_pictures() -> None:
@@ -76,7 +76,7 @@ def test_a_search_finds_the_words_of_a_prompt_but_no_facts_of_its_pictures(tmp_p
     store = Store(tmp_path / "conversations.db")
     conversation = store.create()
     store.add(conversation, Role.USER, asked("What is @sea.png?", "sea.png"), parent=None)
-    for word in ("tandem", "picture", CAT.picture.digest[:8], "image", "4x3", "Wh tandem"):
+    for word in ("tandem", "picture", CAT.digest[:8], "image", "4x3", "Wh tandem"):
         assert store.search(word) == ()
     for word in ("sea.png", "What", "Wh", "wh sea"):
         (hit,) = store.search(word)
@@ -91,9 +91,9 @@ def test_a_picture_is_stored_once_and_checked(tmp_path: Path) -> None:
     store = Store(tmp_path / "conversations.db")
     for picture in (CAT, CAT, DOG):
         store.pictures.add(picture)
-    store.database.connection.execute("UPDATE pictures SET data = x'00' WHERE digest = ?", (DOG.picture.digest,))
-    digests = [CAT.picture.digest, DOG.picture.digest, "unknown"]
-    assert store.pictures.load(digests) == {CAT.picture.digest: CAT}
+    store.database.connection.execute("UPDATE pictures SET data = x'00' WHERE digest = ?", (DOG.digest,))
+    digests = [CAT.digest, DOG.digest, "unknown"]
+    assert store.pictures.load(digests) == {CAT.digest: CAT}
     store.close()
 
 
@@ -112,19 +112,19 @@ def test_a_picture_stays_while_a_text_refers_to_it(tmp_path: Path) -> None:
     conversation = store.create()
     prompt = store.add(conversation, Role.USER, asked("@a.png", "a.png"), parent=None)
     store.add(conversation, Role.USER, "edited", parent=None)
-    store.set_unsent_text(conversation, compose("@b.gif", [Attachment.of(DOG.picture, "b.gif")]))
+    store.set_unsent_text(conversation, compose("@b.gif", [Attachment.of(DOG, "b.gif")]))
     store.close()
     clock.now += UNDO_S + 1
-    assert left() == [CAT.picture.digest, DOG.picture.digest]
+    assert left() == [CAT.digest, DOG.digest]
     store = Store(file, now=clock)
     tree = store.load(conversation).tree
     store.replace_tree(conversation, tree, tree.without_message(prompt.id))
     store.close()
-    assert left() == [DOG.picture.digest]
+    assert left() == [DOG.digest]
     store = Store(file, now=clock)
     store.delete(conversation)
     store.close()
-    assert left() == [DOG.picture.digest]
+    assert left() == [DOG.digest]
     clock.now += UNDO_S + 1
     left()
     assert left() == []
@@ -150,7 +150,7 @@ def test_a_file_has_the_pictures_of_its_messages(tmp_path: Path, write: object) 
     file = tmp_path / ("x.json" if write is to_json else "x.md")
     file.write_text(write([whole]), encoding="utf-8")
     (found,) = read_file(file)
-    assert found.pictures == {CAT.picture.digest: CAT, DOG.picture.digest: DOG}
+    assert found.pictures == {CAT.digest: CAT, DOG.digest: DOG}
     assert as_messages(found.tree.path) == as_messages(whole.tree.path)
     other = Store()
     (number,) = other.insert([found])
@@ -164,4 +164,4 @@ def test_an_imported_picture_that_cannot_be_decoded_is_left_out(tmp_path: Path) 
     file = tmp_path / "x.json"
     file.write_text(to_json([whole]), encoding="utf-8")
     (found,) = read_file(file)
-    assert list(found.pictures) == [DOG.picture.digest]
+    assert list(found.pictures) == [DOG.digest]

@@ -43,7 +43,7 @@ def test_a_picture_is_told_by_its_bytes(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(png(4, 3))
     found = read(tmp_path / "a.txt", "a.txt")
     assert isinstance(found, list)
-    assert [(each.picture.width, each.picture.name) for each in found] == [(4, "a.txt")]
+    assert [(each.width, each.name) for each in found] == [(4, "a.txt")]
 
 
 @pytest.mark.parametrize("data", [b"", b"<!DOCTYPE html><p>Not found", b"%PDF-1.7"])
@@ -85,7 +85,7 @@ def test_pages_without_text_are_pictures(tmp_path: Path, name: str, shown: list[
     pytest.importorskip("kreuzberg")
     (tmp_path / "a.pdf").write_bytes(pdf("", ""))
     found = read(tmp_path / name, name)
-    assert [each.picture.name for each in found if isinstance(each, PictureData)] == shown
+    assert [each.name for each in found if isinstance(each, PictureData)] == shown
 
 
 def test_a_file_with_a_colon_in_its_name_is_that_file(tmp_path: Path) -> None:

@@ -55,10 +55,10 @@ def test_formats_of_pictures_are_read_as_they_are(format_: str) -> None:
     assert picture_format(data[:32]) is not None
     found = read_picture(data, "a\ufffc\nb.png")
     assert found.data == data
-    assert found.picture.media_type.startswith("image/")
-    assert (found.picture.width, found.picture.height, found.picture.name) == (32, 32, "a b.png")
+    assert found.media_type.startswith("image/")
+    assert (found.width, found.height, found.name) == (32, 32, "a b.png")
     assert pixels(found).size == (32, 32)
-    assert read_picture(data).picture.digest == found.picture.digest
+    assert read_picture(data).digest == found.digest
 
 
 @pytest.mark.parametrize("format_", ["PNG", "JPEG", "WEBP", "TIFF"])
@@ -66,7 +66,7 @@ def test_formats_of_pictures_are_read_as_they_are(format_: str) -> None:
 def test_photos_are_turned_upright(format_: str, orientation: int) -> None:
     found = read_picture(_turned(format_, orientation))
     shown = pixels(found)
-    assert (found.picture.width, found.picture.height) == shown.size == (60, 40)
+    assert (found.width, found.height) == shown.size == (60, 40)
     left, right = shown.getpixel((10, 20)), shown.getpixel((50, 20))
     assert isinstance(left, tuple)
     assert isinstance(right, tuple)
@@ -146,7 +146,7 @@ def test_a_photo_of_a_phone_needs_a_package(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_limits_are_settings() -> None:
-    assert read_picture(png(4, 404), limits=PictureLimits(ratio=101)).picture.height == 404
+    assert read_picture(png(4, 404), limits=PictureLimits(ratio=101)).height == 404
     with pytest.raises(AppError, match=r"The picture is larger than 5e-05 MB"):
         read_picture(png(4, 4), limits=PictureLimits(megabytes=0.00005))
 
@@ -160,7 +160,7 @@ def test_changed_bytes_are_read_or_refused() -> None:
             data[rng.randrange(len(data))] = rng.randrange(256)
         try:
             found = read_picture(bytes(data[: rng.choice((None, rng.randrange(len(data))))]))
-            assert 0 < found.picture.width * found.picture.height <= 50e6
+            assert 0 < found.width * found.height <= 50e6
             pixels(found)
         except AppError:
             continue

@@ -106,8 +106,8 @@ class Answer:
 
 def prompt_of(pair: NativePair, *texts: str, pictures: Sequence[PictureData] = ()) -> tuple[int, ...]:
     roles = (Role.USER, Role.ASSISTANT)
-    messages = [Message(roles[i % 2], text) for i, text in enumerate(texts)]
-    return pair.prompts.build(messages, pictures=pictures).tokens
+    first, *more = (Message(roles[i % 2], text) for i, text in enumerate(texts))
+    return pair.prompts.build([replace(first, pictures=tuple(pictures)), *more]).tokens
 
 
 def answer(pair: NativePair, prompt: Sequence[int], drafter: DraftSource | None = None, n: int = N_TOKENS) -> Answer:
@@ -245,7 +245,7 @@ def test_a_conversation_with_a_picture_is_restored_from_memory_and_disk(
         monkeypatch.setattr(f"{module}.states_dir", lambda: tmp_path / "states")
     monkeypatch.setattr(prompt_cache, "_STORED_S", 0.0)
     before = "some text that is long enough to be saved. " * 4
-    first = Message(Role.USER, f"{before}{MARK} what is it?")
+    first = Message(Role.USER, f"{before}{MARK} what is it?", pictures=(a_picture(name),))
 
     def load() -> tuple[NativePair, PromptCache, tuple[int, ...]]:
         pair = new_pair(name, mtp=mtp)
@@ -256,7 +256,7 @@ def test_a_conversation_with_a_picture_is_restored_from_memory_and_disk(
         )
 
     def build(pair: NativePair, *more: Message) -> tuple[int, ...]:
-        return pair.prompts.build([first, *more], pictures=[a_picture(name)]).tokens
+        return pair.prompts.build([first, *more]).tokens
 
     def turn(pair: NativePair, states: PromptCache, prompt: Sequence[int], conversation: str) -> Answer:
         states.prepare(prompt, conversation)
@@ -363,9 +363,9 @@ def test_failed_text_after_a_picture_leaves_the_picture(new_pair: NewPair, monke
 def test_sampled_text_after_a_picture_has_one_distribution_with_and_without_drafts(new_pair: NewPair) -> None:
     pair = new_pair("m-rope", partial(KINDS["m-rope"].write_target, seed=1))
     shown = picture(56, 56)
-    message = Message(Role.USER, MARK, pictures=(shown.picture,))
+    message = Message(Role.USER, MARK, pictures=(shown,))
     sampling = SamplingParams(temperature=1.0, top_k=4, top_p=1.0, min_p=0.0)
-    request = AnswerRequest((message,), sampling, None, 3, pictures=(shown,))
+    request = AnswerRequest((message,), sampling, None, 3)
     found = check_sampled(pair, request)
     assert found.drafted
     assert found.degrees_of_freedom > 8
@@ -404,7 +404,7 @@ def test_a_damaged_picture_leaves_the_cache_as_it_is(new_pair: NewPair) -> None:
     pair = new_pair("causal")
     shown = a_picture("causal")
     for data in (shown.data[:60], b"%PDF-1.7", shown.data.replace(b"IDAT", b"XXXX")):
-        broken = replace(shown, data=data, picture=replace(shown.picture, digest=str(len(data)), name="cat.png"))
+        broken = replace(shown, data=data, digest=str(len(data)), name="cat.png")
         prompt = prompt_of(pair, QUESTION, pictures=[broken])
         with pytest.raises(PictureError, match=r"cat\.png is (damaged or incomplete|in a format)"):
             answer(pair, prompt)
@@ -428,9 +428,9 @@ def test_a_conversation_that_is_too_long_counts_pictures(new_pair: NewPair) -> N
     small, large = picture(280, 140), picture(560, 560)
 
     def conversation(first: PictureData, last: PictureData, text: str = "b") -> AnswerRequest:
-        before = Message(Role.USER, MARK, pictures=(first.picture,))
-        asked = Message(Role.USER, f"{MARK}{text}", pictures=(last.picture,))
-        return AnswerRequest((before, Message(Role.ASSISTANT, "a"), asked), pictures=(first, last))
+        before = Message(Role.USER, MARK, pictures=(first,))
+        asked = Message(Role.USER, f"{MARK}{text}", pictures=(last,))
+        return AnswerRequest((before, Message(Role.ASSISTANT, "a"), asked))
 
     with pytest.raises(ContextOverflowError, match=r"The prompt has 4\d\d tokens") as error:
         list(responder.answer(pair, 1, conversation(small, large)))
@@ -445,9 +445,8 @@ def test_a_conversation_that_is_too_long_counts_pictures(new_pair: NewPair) -> N
 @pytest.mark.parametrize("text", [MARK, f"{MARK} and a question after it, which is longer than the probes"])
 def test_an_answer_reports_the_picture_that_is_read(text: str, new_pair: NewPair) -> None:
     pair = new_pair("causal", KINDS["causal"].write_target)
-    given = a_picture("causal")
-    question = Message(Role.USER, text, pictures=(given.picture,))
-    request = AnswerRequest((question,), GREEDY, AutoDraft(), 8, pictures=(given,))
+    question = Message(Role.USER, text, pictures=(a_picture("causal"),))
+    request = AnswerRequest((question,), GREEDY, AutoDraft(), 8)
     events = list(responder.answer(pair, 1, request))
     assert isinstance(events[-1], Finished)
     assert events[-1].stats.predicted_n == 8

@@ -131,7 +131,7 @@ def test_a_projector_without_room_is_left_out_unless_it_is_named(
 def test_a_pair_with_a_tried_projector_reads_pictures(open_pair: OpenPair, params: Callable[..., PairParams]) -> None:
     pair = open_pair(params("m-rope"))
     assert not pair.notices
-    prompt = pair.prompts.build([Message(Role.USER, f"{MARK}?")], pictures=[picture(56, 56)])
+    prompt = pair.prompts.build([Message(Role.USER, f"{MARK}?", pictures=(picture(56, 56),))])
     for _ in pair.target.read(prompt.tokens, lambda: False):
         pass
 

@@ -2,6 +2,8 @@
 
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -13,7 +15,6 @@ from app.llama import sandbox
 from app.llama.checks import open_model_file
 from app.llama.model import Model
 from app.llama.prompt import PromptBuilder
-from app.settings.layers import AS_TRAINED
 from tests.llama.conftest import OpenModel
 from tests.llama.gguf_files import I32, STRING, Array
 from tests.llama.tiny_model import vocabulary, write_model
@@ -125,7 +126,8 @@ def test_pictures_stand_where_their_marks_are(tmp_path: Path) -> None:
         Message(Role.USER, f"{MARK}c{MARK}"),
     ]
     first, second = (-2, -3), (-4, 5, -6)
-    tokens = list(builder._render(messages, AS_TRAINED, (), [first, second]).tokens)
+    builder._encoder = cast(Any, SimpleNamespace(tokens=lambda pictures: [first, second]))
+    tokens = list(builder.build(messages).tokens)
     assert [token for token in tokens if token < 0] == [-2, -3, -4, -6]
     at = tokens.index(-2)
     assert text_of(builder._model, tuple(tokens[:at])) == "<|start|>a<|end|>"

@@ -17,8 +17,8 @@ from tests.core.test_pictures import gif, png
 from tests.session.scripted import ScriptedSession, finished
 
 CAT, DOG = read_picture(png(4, 3)), read_picture(gif(40, 30))
-ASKED_CAT = compose("What is @a.png?", [Attachment.of(CAT.picture, "a.png")])
-ASKED_DOG = compose("And @b.gif?", [Attachment.of(DOG.picture, "b.gif")])
+ASKED_CAT = compose("What is @a.png?", [Attachment.of(CAT, "a.png")])
+ASKED_DOG = compose("And @b.gif?", [Attachment.of(DOG, "b.gif")])
 
 
 def _sent(chat: ScriptedSession) -> tuple[list[str], list[bytes]]:
@@ -37,7 +37,7 @@ def test_each_request_has_the_pictures_of_its_branch(chat: ScriptedSession) -> N
     # The answer does not wait until its text has been counted too.
     counts = [job.function for job in chat.engine.jobs if isinstance(job, Query)]
     assert [count.func for count in counts if isinstance(count, partial)] == [picture_sizes] * 2
-    sizes = ((CAT.picture.digest, 8), (DOG.picture.digest, 9))
+    sizes = ((CAT.digest, 8), (DOG.digest, 9))
     chat.session.handle(JobEnded(chat.engine.job_number, sizes))
     assert (chat.session.answering.picture_tokens, chat.session.answering.typed) == (dict(sizes), None)
     chat.session.edit(chat.node(ASKED_CAT), f"{ASKED_DOG}{MARK}")
@@ -93,7 +93,7 @@ def test_random_operations_keep_the_pictures_of_each_prompt(seed: int, tmp_path:
         number, names = f"prompt{len(named)}", choose.sample(sorted(pictures), choose.randrange(4))
         named[number] = names
         question = " ".join([f"{number}:", *(f"@{name}" for name in names)])
-        return compose(question, [Attachment.of(pictures[name].picture, name) for name in reversed(names)])
+        return compose(question, [Attachment.of(pictures[name], name) for name in reversed(names)])
 
     def check() -> None:
         request = chat.engine.requests[-1]

@@ -38,11 +38,11 @@ def test_a_title_is_a_whole_answer(request_: AnswerRequest, cancelled: bool, tit
 
 
 CAT = read_picture(png(4, 3), "cat.png")
-SHOWN, PLAIN = Message(Role.USER, f"What is {MARK}?", pictures=(CAT.picture,)), Message(Role.USER, "More?")
+SHOWN, PLAIN = Message(Role.USER, f"What is {MARK}?", pictures=(CAT,)), Message(Role.USER, "More?")
 
 
 def asked(*messages: Message) -> AnswerRequest:
-    return AnswerRequest(messages, pictures=(CAT,))
+    return AnswerRequest(messages)
 
 
 def test_a_projector_reads_pictures_and_a_text_model_reads_their_names() -> None:

@@ -61,7 +61,7 @@ def _pictures(raw: Any) -> Iterator[tuple[str, PictureData]]:
     for each in list_of(raw, "pictures"):
         with suppress(AppError):
             found = read_picture(b64decode(typed(each, str, "a picture is not text"), validate=True))
-            yield found.picture.digest, found
+            yield found.digest, found
 
 
 def _node(raw: dict[str, Any], number: int, parent: int | None, now: float) -> Node:

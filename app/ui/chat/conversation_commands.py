@@ -135,7 +135,7 @@ class ConversationCommands:
         found = await wrap_future(in_background(read, "clipboard"))
         self._library.add_picture(found)
         self._view.prompt.focus()
-        self._view.prompt.show_picture(found.picture)
+        self._view.prompt.show_picture(found)
 
     async def action_export(self, name: str = "") -> None:
         """Write the conversation to a new file, by default named like its title; as JSON if the name says so."""

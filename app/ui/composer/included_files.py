@@ -167,7 +167,7 @@ def include_files(
             shown = [Attachment(name, found)]
         else:
             # The pages of a scanned document have their own names.
-            shown = [Attachment.of(each.picture, each.picture.name or name) for each in found]
+            shown = [Attachment.of(each, each.name or name) for each in found]
             pictures += found
         is_named = [each.name for each in shown] == [name]
         pages = " ".join(each.reference for each in shown)

@@ -167,13 +167,13 @@ def preview_room(window: Size) -> tuple[int, int]:
     return min(_MOST_COLUMNS, window.width // 2), min(_MOST_ROWS, max(_LEAST_ROWS, window.height // _SHARE_OF_WINDOW))
 
 
-def half_cells(data: PictureData, columns: int, rows: int) -> Content:
+def half_cells(picture: PictureData, columns: int, rows: int) -> Content:
     """Return a picture as half cells, two pixels per cell; empty if it cannot be decoded."""
     import numpy as np
     from PIL.Image import Resampling
 
     with suppress(AppError):
-        image = pixels(data, (2 * columns, 4 * rows))
+        image = pixels(picture, (2 * columns, 4 * rows))
         image.thumbnail((columns, 2 * rows), Resampling.BOX)
         lines = [[Color(*pixel) for pixel in line] for line in np.asarray(image).tolist()]
         lines += [[Color(0, 0, 0, 0)] * len(lines[0])] * (len(lines) % 2)

@@ -175,4 +175,4 @@ def test_a_scanned_document_is_sent_as_pictures_of_its_pages(tmp_path: Path) -> 
     assert question == "Is @a.pdf:1 @a.pdf:2 like @a.pdf.txt and @a.pdf:2?"
     assert sorted(each.name for each in attachments) == ["a.pdf.txt", "a.pdf:1", "a.pdf:2"]
     shown = {each.picture.digest for each in attachments if each.picture is not None}
-    assert {each.picture.digest for each in pictures} == shown
+    assert {each.digest for each in pictures} == shown

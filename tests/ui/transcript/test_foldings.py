@@ -27,7 +27,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def _asked(chat: Chat) -> tuple[list[str], list[str | None]]:
     request = chat.engine.requests[-1]
-    return [each.content for each in request.messages], [each.picture.name for each in request.pictures]
+    return [each.content for each in request.messages], [each.name for each in request.pictures]
 
 
 async def test_a_named_picture_is_sent_and_shown(folder: Path) -> None:
@@ -36,7 +36,7 @@ async def test_a_named_picture_is_sent_and_shown(folder: Path) -> None:
         assert _asked(chat) == ([f"Is {MARK} like {MARK} ?"], ["cat.png", "my dog.gif"])
         await chat.shows("▾ cat.png  40 × 20  ")
         await chat.shows("▾ my dog.gif  40 × 30  ")
-        sizes = tuple((each.picture.digest, 77) for each in chat.engine.requests[-1].pictures)
+        sizes = tuple((each.digest, 77) for each in chat.engine.requests[-1].pictures)
         chat.engine.emit(JobEnded(chat.engine.job_number, PromptSize(170, sizes)))
         await chat.shows(f"▾ cat.png  40 × 20  {len(png(40, 20))} B  77 tokens")
         await chat.shows("▀" * 24)
