@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
@@ -165,27 +165,22 @@ class _Builder(LarkRules):
             out.append(f"{self._rule(f'/{begin}/', options='[lazy]')} WHITE? {one} TEXT?")
         return out
 
-    def _arguments(self, schema: Any, owner: str, *, strict: bool = False, lark: str = "") -> str:
-        if isinstance(schema, dict) and not _TYPE_KEYWORDS & schema.keys():
+    def _arguments(self, schema: Mapping[str, Any], owner: str, *, strict: bool = False, lark: str = "") -> str:
+        if not _TYPE_KEYWORDS & schema.keys():
             schema = {**schema, "type": "object"}
         if (argument := self._form.argument) is None:
             return self._rule(schema_rule(schema, owner, strict=strict))
-        root, shared = Schema(schema), {}
-        if isinstance(schema, dict):
-            shared = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
-        pairs = {}
-        for key, raw in root.properties.items():
-            one, place = {**shared, **raw} if isinstance(raw, dict) else raw, f"{owner}, properties.{key},"
-            pairs[key] = self._pair(argument, key, one, root.of(key), place, strict=strict, lark=lark)
-        other = self._pair(argument, None, True, Schema(True), owner) if root.takes_key("") else ""
-        required = schema.get("required") if isinstance(schema, dict) else ()
-        return self._sequence(pairs, required, self._text(argument.between) or "WHITE?", other)
+        root, pairs = Schema(schema), {}
+        for key in root.properties:
+            place = f"{owner}, properties.{key},"
+            pairs[key] = self._pair(argument, key, root.of(key), place, strict=strict, lark=lark)
+        other = self._pair(argument, None, Schema(True), owner) if root.takes_key("") else ""
+        return self._sequence(pairs, root.required, self._text(argument.between) or "WHITE?", other)
 
     def _pair(
         self,
         argument: Argument,
         key: str | None,
-        raw: Any,
         schema: Schema,
         owner: str,
         *,
@@ -194,8 +189,8 @@ class _Builder(LarkRules):
     ) -> str:
         """Return the rule of an argument, whose text may have a grammar; any argument if the key is None."""
         # The schema is checked even if the format needs its own rules.
-        as_json = schema_rule(raw, owner, strict=strict)
-        kinds = schema.kinds
+        as_json = schema_rule(schema.document, owner, strict=strict)
+        kinds, keywords, listed = schema.kinds, schema.keywords, schema.listed
         is_text = kinds is None or "string" in kinds
         # Kimi's template calls every number "number".
         names = {"number" if kind == "integer" else kind for kind in kinds or ["string"]}
@@ -204,20 +199,18 @@ class _Builder(LarkRules):
         begin, end = (
             self._symbols(text.replace("$KEY", key or "$KEY"), **values) for text in (argument.begin, argument.end)
         )
-        known = raw if isinstance(raw, dict) else {}
-        listed = known["enum"] if isinstance(known.get("enum"), list) else [known["const"]] if "const" in known else []
         if argument.values is Values.BARE:
             quote, unquote = argument.quotes[0]
             if kinds == _ONLY_STRING and not listed:
-                text = self._until(self._symbols(unquote), known, owner, lark)
+                text = self._until(self._symbols(unquote), keywords, owner, lark)
                 return self._rule(*begin, self._text(quote), text)
-            return self._rule(*begin, self._bare(quote, unquote, {**known, "enum": listed} if listed else raw, schema))
+            return self._rule(*begin, self._bare(quote, unquote, schema))
         if listed and argument.end and all(isinstance(one, str) for one in listed):
             texts = [f"{one}{text}{two}" for text in listed for one, two in (("", ""), *argument.quotes)]
             return self._rule(*begin, f"({' | '.join(map(self._text, texts))})", *end)
         has_tags = argument.values is Values.TAGS and kinds is not None and bool(kinds & {"array", "object"})
         if argument.end and (has_tags or is_text) and not listed:
-            limits = known if kinds == _ONLY_STRING else {}
+            limits = keywords if kinds == _ONLY_STRING else {}
             if (lark or text_terminal(limits)) and begin[-1] == "WHITE?":
                 begin[-1] = LINE_BREAK
             for quote, unquote in argument.quotes:
@@ -228,17 +221,17 @@ class _Builder(LarkRules):
         choices = [as_json]
         if argument.values is Values.PYTHON and not listed:
             choices += [_PYTHON_WORDS[kind] for kind in sorted(_PYTHON_WORDS.keys() & (kinds or ()))]
-            limit = text_terminal(known, "'", "'")
+            limit = text_terminal(keywords, "'", "'")
             # A text that must have a line break has no single quotes.
             with suppress(UsageError):
                 choices += [self._terminal(f"{limit} & {_PLAIN_QUOTED}", owner) if limit else "QUOTED"] * is_text
         choices += [json.dumps(repr(one)) for one in listed if argument.values is Values.PYTHON]
         return self._rule(*begin, f"({' | '.join(choices)})", *end)
 
-    def _bare(self, quote: str, unquote: str, raw: Any, schema: Schema, depth: int = 0) -> str:
+    def _bare(self, quote: str, unquote: str, schema: Schema, depth: int = 0) -> str:
         """Return the symbols of a value with bare keys and the format's own string quotes."""
-        if isinstance(raw, dict) and isinstance(raw.get("enum"), list) and raw["enum"]:
-            texts = (f"{quote}{one}{unquote}" if isinstance(one, str) else json.dumps(one) for one in raw["enum"])
+        if listed := schema.listed:
+            texts = (f"{quote}{one}{unquote}" if isinstance(one, str) else json.dumps(one) for one in listed)
             return f"({' | '.join(map(self._text, texts))})"
         kinds = sorted(schema.kinds or ("any",)) if depth <= _DEEPEST_BARE else ["any"]
         string = f"{self._text(quote)} {self._until(self._symbols(unquote))}"
@@ -246,12 +239,12 @@ class _Builder(LarkRules):
         for kind in kinds:
             if kind == "object" and schema.properties:
                 pairs = {
-                    key: self._rule(json.dumps(f"{key}:"), self._bare(quote, unquote, one, schema.of(key), depth + 1))
-                    for key, one in schema.properties.items()
+                    key: self._rule(json.dumps(f"{key}:"), self._bare(quote, unquote, schema.of(key), depth + 1))
+                    for key in schema.properties
                 }
-                choices.append(f'"{{" {self._sequence(pairs, (), chr(34) + "," + chr(34), "")} "}}"')
+                choices.append(f'"{{" {self._sequence(pairs, schema.required, chr(34) + "," + chr(34), "")} "}}"')
             elif kind == "array":
-                item = self._rule(self._bare(quote, unquote, {}, schema.items, depth + 1))
+                item = self._rule(self._bare(quote, unquote, schema.items, depth + 1))
                 choices.append(f'"[" ({item} ("," {item})*)? "]"')
             elif kind in ("integer", "number", "boolean", "null"):
                 choices.append(schema_rule({"type": kind}))
@@ -265,14 +258,13 @@ class _Builder(LarkRules):
         pair, simple = f'KEY ":" {name}', f'{string} | NUMBER | "true" | "false" | "null"'
         return self._rule(f'{simple} | "{{" ({pair} ("," {pair})*)? "}}" | "[" ({name} ("," {name})*)? "]"')
 
-    def _sequence(self, items: Mapping[str, str], required: Any, separator: str, other: str) -> str:
+    def _sequence(self, items: dict[str, str], required: Collection[str], separator: str, other: str) -> str:
         """Return the symbols of items in order; optional items may be left out."""
         if not items:
             return f"({other} ({separator} {other})*)?" if other else ""
-        needed = [key in required if isinstance(required, (list, tuple)) else False for key in items]
         beginnings: list[str] = []
         rest = self._rule(f"({separator} {other})*" if other else "")
-        for item, is_needed in reversed(list(zip(items.values(), needed, strict=True))):
-            beginnings = [f"{item} {rest}", *([] if is_needed else beginnings)]
-            rest = self._rule(f"{separator} {item}" if is_needed else f"({separator} {item})?", rest)
-        return f"({' | '.join(beginnings)}){'' if any(needed) else '?'}"
+        for key, item in reversed(items.items()):
+            beginnings = [f"{item} {rest}", *([] if key in required else beginnings)]
+            rest = self._rule(f"{separator} {item}" if key in required else f"({separator} {item})?", rest)
+        return f"({' | '.join(beginnings)}){'' if any(key in required for key in items) else '?'}"

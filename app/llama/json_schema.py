@@ -11,9 +11,9 @@ import logging
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
-from urllib.parse import unquote
 
 from app.core.errors import UsageError
+from app.engine.text.call_values import definitions_in, target_of
 from app.llama.matcher import refusal
 from app.llama.text_patterns import LARGEST_BOUND, rust_patterns
 
@@ -141,10 +141,9 @@ def _refusal(schema: Mapping[str, Any], *, strict: bool) -> str | None:
 
 def _fault(root: Mapping[str, Any], reason: str, *, strict: bool) -> str:
     """Return the keyword that is refused, with the place of its schema and the reason."""
-    shared = {key: root[key] for key in ("$defs", "definitions") if key in root}
 
     def is_refused(node: Mapping[str, Any]) -> bool:
-        return _refusal({**shared, **node}, strict=strict) == reason
+        return _refusal({**definitions_in(root), **node}, strict=strict) == reason
 
     place, node = max((one for one in _nodes(root) if is_refused(one[1])), key=lambda one: len(one[0]))
     keywords = sorted(node, key=_STRUCTURAL_KEYWORDS.__contains__)
@@ -172,28 +171,17 @@ def _check_depth(node: Any, root: Any, seen: set[str], depth: int) -> None:
         raise UsageError(_TOO_DEEP)
     if isinstance(node, dict) and isinstance(reference := node.get("$ref"), str) and reference not in seen:
         seen.add(reference)
-        target, passed = _target(root, reference), {reference}
+        target, passed = target_of(root, reference), {reference}
         # llguidance follows circular references for seconds.
         while isinstance(target, dict) and isinstance(other := target.get("$ref"), str):
             if other in passed:
                 raise UsageError(f'"$ref": no value is valid, because "{reference}" leads to itself only')
             passed.add(other)
-            target = _target(root, other)
-        _check_depth(_target(root, reference), root, seen, depth + 1)
+            target = target_of(root, other)
+        _check_depth(target_of(root, reference), root, seen, depth + 1)
     for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
         if isinstance(child, (dict, list)):
             _check_depth(child, root, seen, depth + 1)
-
-
-def _target(root: Any, reference: str) -> Any:
-    node = root
-    for part in unquote(reference).partition("#")[2].split("/")[1:]:
-        key = part.replace("~1", "/").replace("~0", "~")
-        try:
-            node = node[int(key)] if isinstance(node, list) else node[key]
-        except (KeyError, IndexError, ValueError, TypeError):
-            return None
-    return node
 
 
 def _combines(root: Any) -> bool:

@@ -179,8 +179,13 @@ LIMITED = {"pattern": "^a/[^b]+$|^$", "maxLength": 6}
 
 
 @pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
-def test_a_text_follows_its_keywords_in_every_format(form: CallFormat) -> None:
-    tools = [tool("f", ("x",), x={"type": "string", **LIMITED}, kind={"const": "k"})]
+@pytest.mark.parametrize("is_referred", [False, True], ids=["its own", "referred"])
+def test_a_text_follows_its_keywords_in_every_format(form: CallFormat, is_referred: bool) -> None:
+    schemas = {"x": {"type": "string", **LIMITED}, "kind": {"const": "k"}}
+    tools = [tool("f", ("x",), **schemas)]
+    if is_referred:
+        tools = [tool("f", ("x",), x={"$ref": "#/$defs/x"}, kind={"$ref": "#/$defs/kind"})]
+        tools[0]["function"]["parameters"]["$defs"] = schemas
     for arguments, is_right in (
         ({"x": "a/c"}, True),
         ({"x": ""}, True),
@@ -259,6 +264,9 @@ GEMMA_VALUES = {
     "n:20": False,
     'a:<|"|>x<|"|>,n:0.5': False,
     'a:<|"|>x<|"|>,list:[1]': False,
+    'a:<|"|>x<|"|>,list:[{}]': False,
+    'a:<|"|>x<|"|>,moods:[2,<|"|>🙂<|"|>]': True,
+    'a:<|"|>x<|"|>,moods:[3]': False,
     "a:Rome": False,
     "": False,
 }
@@ -267,9 +275,9 @@ GEMMA_VALUES = {
 
 @pytest.mark.parametrize("arguments", GEMMA_VALUES)
 def test_arguments_of_gemma_have_bare_keys_and_marked_strings(arguments: str) -> None:
-    item = {"type": "object", "properties": {"k": {"type": "number"}}}
+    item, mood = {"type": "object", "properties": {"k": {"type": "number"}}, "required": ["k"]}, {"enum": ["🙂", 2]}
     properties = {"a": TEXT, "n": NUMBER, "list": {"type": "array", "items": item}, "more": {"type": "object"}}
-    tools = [tool("f", ("a",), **properties, mood={"enum": ["🙂", 2]})]
+    tools = [tool("f", ("a",), **properties, mood=mood, moods={"type": "array", "items": mood})]
     text = f"<|tool_call>call:f{{{arguments}}}<tool_call|>"
     assert takes(by_name("gemma4"), text, tools, must_call=True) is GEMMA_VALUES[arguments]
 
@@ -281,7 +289,7 @@ def test_arguments_are_an_object_where_the_schema_names_no_type() -> None:
     assert not takes(by_name("hermes"), '<tool_call>\n{"name": "f", "arguments": []}\n</tool_call>', [untyped])
 
 
-@pytest.mark.parametrize("form", [HERMES, by_name("qwen-xml"), by_name("olmo3")])
+@pytest.mark.parametrize("form", [HERMES, by_name("qwen-xml"), by_name("olmo3"), by_name("gemma4")])
 def test_references_stay_within_their_tool(form: CallFormat) -> None:
     tools = [tool(name, ("x",), x={"$ref": "#/$defs/X"}) for name in "fg"]
     for one, value in zip(tools, "ab", strict=True):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NoReturn
+from urllib.parse import unquote
 
 from app.engine.text.call_format import Values
 
@@ -35,48 +36,66 @@ _TAG_PATTERN = re.compile(r"\]<\]minimax\[>\[<(/?)([^<>]+)>")
 
 
 class Schema:
-    """A JSON schema of one value, inside the document that its references point into."""
+    """A JSON schema of one value, inside the document that its references point into.
+
+    Attributes:
+        keywords: Those of the schema that it refers to, and its own.
+    """
 
     def __init__(self, value: Any, root: Any = None) -> None:
-        root = value if root is None else root
+        self._given, self._root = value, value if root is None else root
         for _ in range(_MOST_REFERENCES):
             if not isinstance(value, dict) or not isinstance(reference := value.get("$ref"), str):
                 break
-            value = root
-            for key in reference.removeprefix("#").split("/")[1:]:
-                value = value.get(key) if isinstance(value, dict) else None
-        self._value: Mapping[str, Any] = value if isinstance(value, dict) else {}
-        self._root = root
+            target, beside = target_of(self._root, reference), {key: value[key] for key in value if key != "$ref"}
+            value = {**target, **beside} if isinstance(target, dict) else target
+        self.keywords: Mapping[str, Any] = value if isinstance(value, dict) else {}
+
+    @property
+    def document(self) -> Any:
+        """Return the schema as a document of its own, with the definitions that its references need."""
+        return {**definitions_in(self._root), **self._given} if isinstance(self._given, dict) else self._given
 
     @property
     def properties(self) -> Mapping[str, Any]:
         """Return the schemas of an object's properties by name."""
-        found = self._value.get("properties")
+        found = self.keywords.get("properties")
         return found if isinstance(found, dict) else {}
+
+    @property
+    def required(self) -> Collection[str]:
+        """Return the names of the properties that an object must have."""
+        found = self.keywords.get("required")
+        return found if isinstance(found, list) else ()
 
     def takes_key(self, key: str) -> bool:
         """Return whether an object may have a property; any, without known properties or a rule for others."""
-        others = self._value.get("additionalProperties", not self.properties)
+        others = self.keywords.get("additionalProperties", not self.properties)
         return key in self.properties or (others is not False and others is not None)
 
     def of(self, key: str) -> Schema:
         """Return the schema of an object's property."""
-        return Schema(self.properties.get(key, self._value.get("additionalProperties")), self._root)
+        return Schema(self.properties.get(key, self.keywords.get("additionalProperties")), self._root)
 
     @property
     def items(self) -> Schema:
         """Return the schema of an array's elements."""
-        return Schema(self._value.get("items"), self._root)
+        return Schema(self.keywords.get("items"), self._root)
+
+    @property
+    def listed(self) -> list[Any]:
+        """Return the only possible values, if the schema lists them."""
+        value = self.keywords
+        return value["enum"] if isinstance(value.get("enum"), list) else [value["const"]] if "const" in value else []
 
     @property
     def kinds(self) -> frozenset[str] | None:
         """Return the JSON types of the value; None for any type."""
-        value, kind = self._value, self._value.get("type")
-        listed = value["enum"] if isinstance(value.get("enum"), list) else [value["const"]] if "const" in value else []
+        value, kind = self.keywords, self.keywords.get("type")
         if isinstance(kind, str | list):
             found: frozenset[str] | None = frozenset([kind] if isinstance(kind, str) else map(str, kind))
-        elif listed:
-            found = frozenset(map(_kind_of, listed))
+        elif self.listed:
+            found = frozenset(map(_kind_of, self.listed))
         else:
             found = self._combined()
         if found is None and any(word in value for word in _TEXT_KEYWORDS):
@@ -85,8 +104,8 @@ class Schema:
 
     def _combined(self) -> frozenset[str] | None:
         for word in ("anyOf", "oneOf", "allOf"):
-            if isinstance(several := self._value.get(word), list) and several:
-                kinds = [Schema(one, self._root).kinds for one in several if one is not self._value]
+            if isinstance(several := self.keywords.get(word), list) and several:
+                kinds = [Schema(one, self._root).kinds for one in several]
                 known = [one for one in kinds if one is not None]
                 if word == "allOf":
                     return frozenset.intersection(*known) if known else None
@@ -98,6 +117,23 @@ class Schema:
         kinds = self.kinds
         first = beginning.lstrip()[:1]
         return kinds is None or any(first in _VALUE_STARTS.get(kind, "") for kind in kinds - _ONLY_STRING)
+
+
+def target_of(root: Any, reference: str) -> Any:
+    """Return the schema that a reference names in a document; None if there is none."""
+    node = root
+    for part in unquote(reference).partition("#")[2].split("/")[1:]:
+        key = part.replace("~1", "/").replace("~0", "~")
+        try:
+            node = node[int(key)] if isinstance(node, list) else node[key]
+        except (KeyError, IndexError, ValueError, TypeError):
+            return None
+    return node
+
+
+def definitions_in(root: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schemas of a document that references name."""
+    return {key: root[key] for key in ("$defs", "definitions") if key in root}
 
 
 def as_json(text: str, schema: Schema, notation: Values) -> str:
