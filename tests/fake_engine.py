@@ -96,8 +96,8 @@ class FakeEngine:
 
     # Events
 
-    def load_progress(self, what: str, share: float) -> None:
-        self.emit(LoadProgress(what, share))
+    def load_progress(self, share: float) -> None:
+        self.emit(LoadProgress(share))
 
     def loaded(self, pair: PairInfo = PAIR) -> None:
         self.emit(Loaded(pair))

@@ -61,7 +61,7 @@ def with_pair(loader: PairLoader, job: Callable[[RaceSession], int], *, load_mtp
     """
     cancel = CancelFlag()
 
-    def progress(_: str, share: float) -> bool:
+    def progress(share: float) -> bool:
         status.show(f"{LOADING} {share:4.0%}")
         return not cancel()
 

@@ -23,7 +23,7 @@ from app.llama.cancel import CancelFlag
 from app.llama.checks import ModelFile, open_model_file
 from app.llama.child import SafeFiles, try_file
 from app.llama.context import Context
-from app.llama.loading import devices_of
+from app.llama.loading import PairProgress, devices_of
 from app.llama.model import Model
 from app.llama.mtp_chain import head_context
 from app.llama.params import PairParams
@@ -35,11 +35,10 @@ from app.models.pair_summary import without_draft
 from app.settings.model_params import DRAFT_ANYWHERE, ModelParams
 from app.settings.placement import ALL_LAYERS, CPU
 
-Progress = Callable[[str, float], bool]
-"""Called with "target" or "draft" and the loaded share; False cancels."""
 
-
-def checked_pair(params: PairParams, on_progress: Progress, notices: list[str]) -> tuple[ModelFile | None, PairParams]:
+def checked_pair(
+    params: PairParams, on_progress: PairProgress, notices: list[str]
+) -> tuple[ModelFile | None, PairParams]:
     """Try the files of a pair before loading, and place draft layers that share tensors with the target.
 
     If a draft is refused, the target's MTP layers replace it, if it has any.
@@ -72,7 +71,7 @@ def checked_pair(params: PairParams, on_progress: Progress, notices: list[str]) 
 
 
 def checked_file(
-    path: Path, params: PairParams, on_progress: Progress, notices: list[str]
+    path: Path, params: PairParams, on_progress: PairProgress, notices: list[str]
 ) -> tuple[ModelFile, PairParams]:
     """Return the checked file of a draft, and the parameters with its placement.
 
@@ -105,7 +104,7 @@ def beside_target(params: PairParams, name: str, notices: list[str]) -> PairPara
     return replace(params, draft_model=placed)
 
 
-def _try_layers(path: Path, params: PairParams, on_progress: Progress, name: str) -> None:
+def _try_layers(path: Path, params: PairParams, on_progress: PairProgress, name: str) -> None:
     """Check that draft layers match the target and load without an abort. Raises DamagedFileError."""
     target = read_facts(params.target)
     problem = mtp_problem(target) if path == params.target else head_problem(target, read_facts(path))
@@ -136,7 +135,7 @@ class DraftSlot:
         self.model: Model | None = None
         self.context: Context | None = None
 
-    def load(self, file: ModelFile | None, params: PairParams, on_progress: Progress) -> PairParams:
+    def load(self, file: ModelFile | None, params: PairParams, on_progress: PairProgress) -> PairParams:
         """Load a draft, or the target's MTP layers if `params` has them and there is no usable draft.
 
         Returns:
@@ -160,7 +159,7 @@ class DraftSlot:
             self.free()
             self._notices.append(without_draft(error))
 
-    def _load_file(self, file: ModelFile, params: PairParams, on_progress: Progress) -> None:
+    def _load_file(self, file: ModelFile, params: PairParams, on_progress: PairProgress) -> None:
         target = self._target_context.model
         if not self._target.n_rollback:
             raise ModelLoadError(

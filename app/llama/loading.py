@@ -227,14 +227,14 @@ def _size(file: Path) -> int:
 
 
 class PairProgress:
-    """Combines the progress of several model files into one share of their bytes."""
+    """Combines the progress of the files of a pair, by role, into one share of their bytes; False cancels."""
 
-    def __init__(self, on_progress: Callable[[str, float], bool], **models: Path | None) -> None:
+    def __init__(self, on_progress: Callable[[float], bool], **models: Path | None) -> None:
         self._on_progress = on_progress
         self._n_bytes = {name: sum(map(_size, parts_here(path))) for name, path in models.items() if path is not None}
         self._shares = dict.fromkeys(self._n_bytes, 0.0)
 
-    def __call__(self, what: str, share: float) -> bool:
-        self._shares[what] = share
-        done = sum(self._shares[name] * size for name, size in self._n_bytes.items())
-        return self._on_progress(what, done / max(1, sum(self._n_bytes.values())))
+    def __call__(self, name: str, share: float) -> bool:
+        self._shares[name] = share
+        done = sum(self._shares[one] * size for one, size in self._n_bytes.items())
+        return self._on_progress(done / max(1, sum(self._n_bytes.values())))

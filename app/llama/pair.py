@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -32,7 +32,7 @@ from app.llama.checks import open_model_file
 from app.llama.context import Context
 from app.llama.cpu_threads import CpuThreads
 from app.llama.devices import add_servers
-from app.llama.draft_slot import DraftSlot, Progress, checked_file, checked_pair
+from app.llama.draft_slot import DraftSlot, checked_file, checked_pair
 from app.llama.loading import PairProgress, label
 from app.llama.model import Model
 from app.llama.params import PairParams
@@ -66,7 +66,7 @@ class NativePair:
 
     Args:
         cancel: Stops a decode in the middle.
-        on_progress: Called with "target" or "draft" and the loaded share; False cancels.
+        on_progress: Called with the loaded share of all files; False cancels.
 
     Attributes:
         idle_s: Seconds without a command after which the pair is freed, if limited.
@@ -79,7 +79,7 @@ class NativePair:
         Interrupted: `on_progress` returned False.
     """
 
-    def __init__(self, params: PairParams, cancel: CancelFlag, on_progress: Progress) -> None:
+    def __init__(self, params: PairParams, cancel: CancelFlag, on_progress: Callable[[float], bool]) -> None:
         self.notices: list[str] = list(params.notices)
         self.free_sources: Sequence[DraftSource] = (NgramIndex(),)
         minutes = params.settings["model.unload_after"]
@@ -90,24 +90,22 @@ class NativePair:
         self._params = self._planned = params
         self.threads = CpuThreads(params, self._compute_with)
         # Both files are checked before either is loaded, so that a wrong file is reported immediately.
-        on_progress = PairProgress(on_progress, target=params.target, draft=params.draft, projector=params.projector)
+        progress = PairProgress(on_progress, target=params.target, draft=params.draft, projector=params.projector)
         target_file = open_model_file(params.target)
         if (facts := head_facts(target_file.header)) is not None:
             raise ModelFileError(
                 facts.as_target(target_file.path.name), "Name its target with ⟨target⟩, and this file with ⟨draft⟩."
             )
-        draft_file, params = checked_pair(params, on_progress, self.notices)
-        params = checked_projector(params, target_file.header, partial(on_progress, "projector"), self.notices)
+        draft_file, params = checked_pair(params, progress, self.notices)
+        params = checked_projector(params, target_file.header, partial(progress, "projector"), self.notices)
         add_servers(params.rpc)
         with ExitStack() as stack:
-            self.model = Model(target_file, params.model, partial(on_progress, "target"))
+            self.model = Model(target_file, params.model, partial(progress, "target"))
             stack.callback(self.model.close)
             self._context = Context(self.model, self._context_params(params), cancel)
             reserve(self._context, params.model, is_planned=bool(params.memory))
             self.target = TokenCache(self._context)
-            self.pictures = load_projector(
-                params, self._context, cancel, partial(on_progress, "projector"), self.notices
-            )
+            self.pictures = load_projector(params, self._context, cancel, partial(progress, "projector"), self.notices)
             if self.pictures is not None:
                 stack.callback(self.pictures.close)
             self.prompts = PromptBuilder(self.model, self.pictures)
@@ -118,7 +116,7 @@ class NativePair:
             self.draft = DraftSlot(self._context, self.target, cancel, self.notices)
             stack.callback(self.draft.free)
             self._has_mtp = params.model.load_mtp
-            self._params = self.draft.load(draft_file, params, on_progress)
+            self._params = self.draft.load(draft_file, params, progress)
             # The estimate included the draft.
             lost = self._params.draft is None and self._planned.draft is not None
             lost = lost or (self.drafter is None and self._planned.model.load_mtp)
@@ -186,27 +184,28 @@ class NativePair:
         self.memory = stored_measurements.load_statistics(memory_file(params))
         self._measurement = None
 
-    def use_draft(self, path: Path | None, on_progress: Progress) -> None:
+    def use_draft(self, path: Path | None, on_progress: Callable[[float], bool]) -> None:
         """Replace the draft; add a notice if the new draft cannot be used.
 
         Args:
             path: Its file; None for the target's MTP layer, if that was loaded.
-            on_progress: Called with "draft" and the loaded share; False cancels.
+            on_progress: Called with the loaded share of the draft; False cancels.
 
         Raises:
             ModelFileError: The file is missing or is no model.
             Interrupted: `on_progress` returned False.
         """
         self._free_draft()
+        progress = PairProgress(on_progress, draft=path)
         params, file = replace(self._params, draft=path, draft_model=self._planned.draft_model), None
         if path is None:
             params = replace(params, model=replace(params.model, load_mtp=self._has_mtp))
         else:
             try:
-                file, params = checked_file(path, params, on_progress, self.notices)
+                file, params = checked_file(path, params, progress, self.notices)
             except DamagedFileError as error:
                 self.notices.append(without_draft(error))
-        params = self.draft.load(file, params, on_progress)
+        params = self.draft.load(file, params, progress)
         if self.drafter is not None:
             self._adopt(params)
 

@@ -26,8 +26,8 @@ log = logging.getLogger("tandem.worker")
 log.addHandler(logging.NullHandler())
 
 
-Progress = Callable[[str, float], bool]
-"""Called with the model being loaded and the completed share; returns False to cancel."""
+Progress = Callable[[float], bool]
+"""Called with the loaded share of a pair's bytes; returns False to cancel."""
 
 Loader = Callable[[threading.Event, Progress], LoadedPair]
 """Loads a pair on the worker's thread, until the event is set; raises AppError, or Interrupted after a stop."""
@@ -247,8 +247,8 @@ class EngineWorker(CommandQueue):
             self._emit(PairChanged(pair.info))
         self._reported_notices, self._reported_pair = tuple(pair.notices), pair.info
 
-    def _load_progress(self, what: str, share: float) -> bool:
-        self._emit(LoadProgress(what, share))
+    def _load_progress(self, share: float) -> bool:
+        self._emit(LoadProgress(share))
         return not self._flag.is_set()
 
     @property

@@ -71,9 +71,8 @@ class ToolReturned:
 
 @dataclass(frozen=True, slots=True)
 class LoadProgress:
-    """Reports the loaded share of the pair's bytes, and the model being loaded ("target" or "draft")."""
+    """Reports the loaded share of the pair's bytes."""
 
-    what: str
     share: float
 
 

@@ -220,7 +220,7 @@ def trial(chosen: ChosenPair, cancelled: Callable[[], bool]) -> str:
     mode = drafting(chosen.settings)
     messages = (Message(Role.USER, _TRIAL_PROMPT),)
     request = AnswerRequest(messages, SamplingParams(temperature=0), mode, max_tokens=_TRIAL_TOKENS)
-    loaded = load(chosen, CancelFlag(), lambda what, share: not cancelled())
+    loaded = load(chosen, CancelFlag(), lambda share: not cancelled())
     notices = list(loaded.notices)
     try:
         measured = measure(loaded, 0, cancelled) if needs_measuring(loaded, mode) else ()

@@ -36,7 +36,7 @@ def load(
     """Load a pair as the chat does."""
     params = pair_params(target, draft, n_threads=default_threads(), n_ctx=n_ctx)
     with patch("app.llama.cpu_threads.others_seconds", others):
-        return NativePair(params, CancelFlag(), lambda what, share: True)
+        return NativePair(params, CancelFlag(), lambda share: True)
 
 
 def greedy(prompt: str, drafting: Drafting, n_tokens: int) -> AnswerRequest:

@@ -119,7 +119,7 @@ class MonkeyEngine(FakeEngine):
         number, is_stopped = self.waiting[0], self._n_stopped > 0
         is_job = number is not None and number >= FIRST_JOB
         if what == "say" and not is_stopped and not is_job:
-            self.load_progress("target", 0.5) if number is None else self.says(text, request=number)
+            self.load_progress(0.5) if number is None else self.says(text, request=number)
             return
         self.waiting.popleft()
         self._n_stopped = max(0, self._n_stopped - 1)

@@ -25,7 +25,7 @@ async def answered(chat: Chat) -> None:
 
 
 async def loading(chat: Chat) -> None:
-    chat.engine.load_progress("target", 0.45)
+    chat.engine.load_progress(0.45)
     await chat.shows("45%")
     await chat.enter("What is a mutex?", "waiting for the models")
     await chat.type("Typing goes on")

@@ -66,7 +66,7 @@ def test_single_events_wake_the_screen_once() -> None:
     woken: list[int] = []
     bridge = EventQueue()
     bridge.connect(lambda: woken.append(1), Mock(), Mock())
-    events: list[Event] = [LoadProgress("target", 0.5), Notice("a"), Loaded(PAIR), Notice("b")]
+    events: list[Event] = [LoadProgress(0.5), Notice("a"), Loaded(PAIR), Notice("b")]
     thread = threading.Thread(target=lambda: deque(map(bridge, events)))
     thread.start()
     thread.join()
@@ -74,7 +74,7 @@ def test_single_events_wake_the_screen_once() -> None:
     first, *others = bridge.drain()
     assert isinstance(first, EventBatch)
     assert others == events[1:]
-    bridge(LoadProgress("target", 0.6))
+    bridge(LoadProgress(0.6))
     assert len(woken) == 1
     bridge(Notice("c"))
     assert len(woken) == 2

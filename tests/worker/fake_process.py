@@ -41,7 +41,7 @@ class FakeLoader:
     mark: str = ""
 
     def __call__(self, cancel: threading.Event, progress: Progress) -> LoadedPair:
-        if not progress("target", 0.5):
+        if not progress(0.5):
             raise Interrupted
         self._perhaps("loading")
         target, draft = FakeModel(mixing(1), n_ctx=self.n_ctx), FakeModel(mixing(1), n_ctx=self.n_ctx)

@@ -140,7 +140,7 @@ class TestCancel:
 
         def endless(cancel: threading.Event, progress: Progress) -> LoadedPair:
             entered.set()
-            while progress("target", 0.5):
+            while progress(0.5):
                 pass
             raise Interrupted
 

@@ -100,7 +100,7 @@ class Life(WorkerHarness):
 
     def _loaded(self, move: str, progress: Progress) -> LoadedPair:
         assert all(pair.closed for pair in self.pairs), "two pairs at once"
-        if not progress("target", 0.5):
+        if not progress(0.5):
             raise Interrupted
         self.gate()
         if move == "load that fails":

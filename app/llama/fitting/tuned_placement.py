@@ -84,7 +84,7 @@ def measure(params: PairParams, budget_ns: int, passes: int) -> tuple[CostProfil
     from app.llama.pair import NativePair
 
     use_offload(params.settings["model.offload_min_batch"])
-    pair = NativePair(params, CancelFlag(), lambda what, share: True)
+    pair = NativePair(params, CancelFlag(), lambda share: True)
     for _ in pair.remeasure_costs(lambda: False, budget_ns=budget_ns, passes=passes):
         pass
     assert pair.memory is not None

@@ -61,7 +61,7 @@ async def test_a_failed_answer_does_not_overwrite_what_is_being_typed() -> None:
 
 async def test_a_prompt_waits_for_the_models() -> None:
     async with open_chat(loaded=False) as chat:
-        chat.engine.load_progress("target", 0.45)
+        chat.engine.load_progress(0.45)
         await chat.shows("loading models 45%")
         await chat.enter("early", "waiting for the models")
         assert chat.engine.requests == []
@@ -116,7 +116,7 @@ async def test_a_prompt_that_waits_for_a_server_request_is_marked() -> None:
 async def test_a_pair_that_comes_back_as_another_is_named_and_its_answer_continues() -> None:
     async with open_chat(size=WIDE) as chat:
         await chat.send("go")
-        chat.engine.load_progress("target", 0.5)
+        chat.engine.load_progress(0.5)
         await chat.until(lambda: "loading models 50%" in chat.status)
         await chat.shows("+ 0.5B Q8_0")
         chat.engine.loaded(replace(PAIR, draft=None, n_ctx=8192))

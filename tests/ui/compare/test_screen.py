@@ -302,7 +302,7 @@ async def test_a_comparison_is_copied_as_markdown() -> None:
 
 async def test_a_reload_of_the_pair_is_shown() -> None:
     async with open_comparison() as compare:
-        compare.engine.load_progress("target", 0.5)
+        compare.engine.load_progress(0.5)
         await compare.chat.shows("loading the models again: 50%")
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
         await compare.chat.shows("2.0× faster")

@@ -179,7 +179,7 @@ def test_context_usage_is_unknown_before_tokens_are_counted() -> None:
 
 def test_long_activities_show_their_progress() -> None:
     readouts = Readouts()
-    readouts.follow(LoadProgress("target", 0.5))
+    readouts.follow(LoadProgress(0.5))
     assert "loading models 50%\n" + "━" * 30 in shown(readouts)
     readouts.follow(PromptProgress(1, True, 1024, 4096, 8.0))
     assert "draft reading prompt: 1,024 of 4,096 tokens, 8 s left" in shown(readouts)
