@@ -92,7 +92,7 @@ event_queue._SAMPLE_S = 0.0
 TandemApp._after_first_frame = TandemApp._leave
 engine = type("Engine", (), {"cancel": lambda self: None})()
 pairs = type("Pairs", (), {"close": lambda self, timeout: None})()
-opener = Opener(LiveSettings(SettingsFile(settings_file())), None, None, ProcessOptions())
+opener = Opener(LiveSettings(SettingsFile(settings_file())), None, ProcessOptions())
 tools = type("Tools", (), {"question": None, "offer": lambda self, names: ""})()
 TandemApp(lambda emit: engine, None, "A pair", opener, pairs, lambda emit: tools).run(headless=True, size=(200, 60))
 """

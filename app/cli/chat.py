@@ -19,7 +19,6 @@ from app.core.log import guarded_stderr
 from app.core.paths import allowed_tools_file, conversations_file, log_file, mcp_file
 from app.core.printable import printable
 from app.models.catalog import Pair
-from app.models.registry import SetUp
 from app.session.answering import Engine
 from app.session.permissions import Permissions
 from app.session.tool_use import ToolUse
@@ -27,7 +26,7 @@ from app.settings.layers import Resolved
 from app.settings.mcp_file import read_servers
 from app.ui.models.opener import Opener
 from app.worker.events import Event, Loaded
-from app.worker.known_pairs import known_pairs, pair_by_name, registry, settings_of
+from app.worker.known_pairs import KnownPair, known_pairs, pair_by_name, registry
 from app.worker.pair_loader import make_engine
 from app.worker.tool_servers import ToolServers
 
@@ -42,11 +41,11 @@ _CLOSE_S = 5.0
 
 def chat(*, continues: bool = False, **given: Any) -> int:
     """Open the full-screen chat."""
-    pair, files, first_run = first_pair(given)
-    settings = settings_of(pair, files, read_flags(given))
+    known, first_run = first_pair(given)
+    settings = known.live_settings(read_flags(given))
     process = read_process(given)
     # A pair that the command line names stays open.
-    opener = Opener(settings, pair, files, process, is_asked_for=not first_run, is_fixed=is_chosen(given))
+    opener = Opener(settings, known, process, is_asked_for=not first_run, is_fixed=is_chosen(given))
     first = opener.again()
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError(
@@ -118,16 +117,16 @@ def chat(*, continues: bool = False, **given: Any) -> int:
     return code
 
 
-def first_pair(given: Given) -> tuple[Pair, SetUp | None, bool]:
+def first_pair(given: Given) -> tuple[KnownPair, bool]:
     """Return the pair to open, and whether the user chooses one first."""
     if is_chosen(given):
-        return *choose_pair(given), False
+        return choose_pair(given), False
     here = registry().read()
     # The list of pairs reports missing files.
     with suppress(PairError):
         if here.default is not None:
-            return *pair_by_name(), False
-    return known_pairs()[0], None, True
+            return pair_by_name(), False
+    return KnownPair(known_pairs()[0], None), True
 
 
 class SharedServer:

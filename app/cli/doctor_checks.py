@@ -28,7 +28,7 @@ from app.models.hub.cache import folder, unfinished
 from app.models.model_facts import read_facts
 from app.models.pair_summary import without_draft
 from app.settings.checking import in_one_line
-from app.worker.known_pairs import DEFAULT_PAIR, about_catalog, catalog, of_file, registry
+from app.worker.known_pairs import DEFAULT_PAIR, about_catalog, catalog, registry
 from app.worker.loading import asked_here, placed_here, query_servers, unless_damaged
 
 _SPEED = "speed and causes"
@@ -85,7 +85,7 @@ def check_pair(given: Given, facts: Facts) -> PairReport:
     notices = [notice for notice in found.params.notices if notice not in about_catalog(pair)]
     notices += [without_draft(PairError(problem)) for problem in check.problems]
     notices += [_NOT_FITTED] if fast_devices(rooms) and loader.settings["model.fit"] == "off" else []
-    recommended, tuned = of_file(pair, loader.files), " ".join(flags_of(found.params.tuned))
+    recommended, tuned = loader.file_settings, " ".join(flags_of(found.params.tuned))
     checks = situation.place_checks()
     checks += [Check("ok", "placement", f"{tuned}, by tandem tune")] if tuned else []
     checks += [Check("warning", "note", notice) for notice in notices]

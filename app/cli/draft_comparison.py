@@ -83,9 +83,9 @@ def compare_drafts(given: Given, drafts: Sequence[str], prompts: Path | None = N
     if "target" in given:
         target = file_here(parse_source(given["target"]))
     else:
-        pair, files = choose_pair(given)
+        known = choose_pair(given)
         given = {name: value for name, value in given.items() if name != "pair"}
-        target = files.target.path if files is not None else file_here(pair.target)
+        target = known.files.target.path if known.files is not None else file_here(known.pair.target)
     facts = read_facts(target)
     has_mtp = facts.n_mtp_layers > 0 and not mtp_problem(facts)
     if not paths and not has_mtp:

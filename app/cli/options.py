@@ -6,12 +6,10 @@ from app.cli.setting_flags import Given, check_automatic, read_flags
 from app.core.errors import SettingsError, UsageError
 from app.core.fixes import command
 from app.core.printable import printable
-from app.models.catalog import Pair
-from app.models.registry import SetUp
 from app.settings.layers import Origin
 from app.settings.live import LiveSettings
 from app.settings.table import MODES
-from app.worker.known_pairs import ProcessOptions, pair_by_models, pair_by_name, settings_of
+from app.worker.known_pairs import KnownPair, ProcessOptions, pair_by_models, pair_by_name
 from app.worker.pair_loader import PairLoader, pair_loader
 
 _APPEARANCE_GROUPS = ("appearance", "keys")
@@ -22,9 +20,8 @@ def read_pair(given: Given, modes: Sequence[str] = MODES, *, use_recommended: bo
 
     If a command does not support the drafting mode, it uses automatic drafting, unless a flag asked for the mode.
     """
-    pair, files = choose_pair(given)
-    flags = read_flags(given)
-    live = settings_of(pair, files, flags)
+    known, flags = choose_pair(given), read_flags(given)
+    live = known.live_settings(flags)
     if not use_recommended:
         live.switch_pair(live.pair)
     _refuse_problems(live)
@@ -32,7 +29,7 @@ def read_pair(given: Given, modes: Sequence[str] = MODES, *, use_recommended: bo
     if settings["draft.mode"] not in modes and settings.origin("draft.mode") is not Origin.FLAG:
         settings = settings.over({"draft.mode": "auto"})
     check_automatic(flags, settings["draft.mode"])
-    return pair_loader(settings, pair, files, read_process(given))
+    return pair_loader(settings, known, read_process(given))
 
 
 def is_chosen(given: Given) -> bool:
@@ -40,8 +37,8 @@ def is_chosen(given: Given) -> bool:
     return any(name in given for name in ("pair", "target", "draft"))
 
 
-def choose_pair(given: Given) -> tuple[Pair, SetUp | None]:
-    """Return the pair that options name, else the default pair, and its files if it was set up."""
+def choose_pair(given: Given) -> KnownPair:
+    """Return the pair that options name, else the default pair."""
     if "target" not in given and "draft" not in given:
         if given.get("pair") == "":
             raise UsageError("--pair is empty.", "Name a pair, or leave it out for the default.")

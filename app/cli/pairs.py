@@ -98,7 +98,8 @@ def _table(rows: list[dict[str, Any]], sizes: list[str]) -> list[str]:
 def show_pairs(pair: str, *, as_json: bool = False) -> int:
     """Print one pair."""
     status.show(LOOKING)
-    known, files = named_pair(pair)
+    named = named_pair(pair)
+    known, files = named.pair, named.files
     _, capacity = measured_capacity(context_of())
     sized = with_files(known, registry().read().usable(known))
     proposal, download = weigh(sized, capacity), download_bytes(sized)
@@ -135,7 +136,7 @@ def show_pairs(pair: str, *, as_json: bool = False) -> int:
 def default_pairs(pair: str) -> int:
     """Make a pair the default."""
     if pair not in registry().read().pairs:
-        name = named_pair(pair)[0].name
+        name = named_pair(pair).pair.name
         raise UsageError(f"{name} is not set up yet.", f"Set it up: tandem setup {quoted(name)}")
     registry().set_default(pair)
     status.say(f"{pair} is the default pair now.")

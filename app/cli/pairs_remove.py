@@ -52,7 +52,7 @@ def remove_pairs(
         raise UsageError("No pair given.", "To list them: tandem pairs list")
     here = registry().read()
     set_up = here.pairs.get(pair)
-    known = set_up.pair if set_up is not None else named_pair(pair)[0]
+    known = set_up.pair if set_up is not None else named_pair(pair).pair
     plan = plan_partial(known) if not keep_files else []
     if set_up is None and not plan:
         raise UsageError(

@@ -9,15 +9,13 @@ from app.core.columns import fit, text_table
 from app.core.errors import AppError, UsageError
 from app.core.paths import settings_file
 from app.core.printable import printable
-from app.models.catalog import Pair
-from app.models.registry import SetUp
 from app.settings.checking import is_preset_name
 from app.settings.file import KEYS, PRESETS, SettingsFile
 from app.settings.layers import BUILT_IN
 from app.settings.live import LiveSettings
 from app.settings.setting import Setting
 from app.settings.table import BY_DEST, BY_NAME, FORMER, SETTINGS, nearest
-from app.worker.known_pairs import left_out, of_entry, of_file
+from app.worker.known_pairs import KnownPair, left_out
 
 _MAX_VALUE_COLUMNS = 32
 """Width of a value."""
@@ -28,9 +26,9 @@ _LIST_HINT = "To list all settings: tandem settings"
 def show_settings(pair: str | None = None, *, as_json: bool = False) -> int:
     """Print every setting with its value and origin."""
     live = LiveSettings(SettingsFile(settings_file()))
-    known, files, notes = _pair(pair)
+    known, notes = _pair(pair)
     if known is not None:
-        live.switch_pair(of_entry(known), of_file(known, files))
+        live.switch_pair(known.entry_settings, known.file_settings)
     problems = live.sentences()
     print_result(_as_json(live, known, problems), _lines(live, known), as_json=as_json)
     for note in (*notes, *problems):
@@ -124,32 +122,32 @@ def _changed(file: SettingsFile, preset: str | None, setting: Setting | None) ->
     return 0
 
 
-def _pair(name: str | None) -> tuple[Pair | None, SetUp | None, tuple[str, ...]]:
-    """Return the pair whose settings are shown, its files, and notices."""
+def _pair(name: str | None) -> tuple[KnownPair | None, tuple[str, ...]]:
+    """Return the pair whose settings are shown, and notices."""
     try:
-        return *choose_pair({} if name is None else {"pair": name}), tuple(map(printable, left_out()))
+        return choose_pair({} if name is None else {"pair": name}), tuple(map(printable, left_out()))
     except AppError as error:
         if name is not None:
             raise
-        return None, None, (f"Without the settings of the pair: {printable(error.message)}",)
+        return None, (f"Without the settings of the pair: {printable(error.message)}",)
 
 
-def _lines(live: LiveSettings, pair: Pair | None) -> list[str]:
+def _lines(live: LiveSettings, known: KnownPair | None) -> list[str]:
     now = live.resolved()
     cells = []
     for setting in SETTINGS:
         value = fit(" ".join(printable(setting.display(now[setting.name])).split()), _MAX_VALUE_COLUMNS)
         cells.append((setting.name, value, now.origin(setting.name).value))
     own = [name for name in live.presets if name not in BUILT_IN]
-    about = [f"pair: {printable(pair.name)}, {printable(pair.title)}"] if pair is not None else []
+    about = [f"pair: {printable(known.pair.name)}, {printable(known.pair.title)}"] if known is not None else []
     return [*text_table(cells, left=3), "", *about, f"presets: {', '.join(map(printable, [*BUILT_IN, *own]))}"]
 
 
-def _as_json(live: LiveSettings, pair: Pair | None, problems: Sequence[str]) -> dict[str, object]:
+def _as_json(live: LiveSettings, known: KnownPair | None, problems: Sequence[str]) -> dict[str, object]:
     now = live.resolved()
     return {
         "file": str(settings_file()),
-        "pair": pair.name if pair is not None else None,
+        "pair": known.pair.name if known is not None else None,
         "settings": {
             setting.name: {
                 "value": now[setting.name],

@@ -33,6 +33,7 @@ from app.models.setup import Prepared
 from app.models.setup_task import SetupTask
 from app.worker.known_pairs import (
     DEFAULT_PAIR,
+    KnownPair,
     catalog,
     context_of,
     demo_file,
@@ -40,7 +41,6 @@ from app.worker.known_pairs import (
     left_out,
     newest,
     registry,
-    settings_of,
 )
 from app.worker.loading import trial
 from app.worker.pair_loader import pair_loader
@@ -267,7 +267,8 @@ def _install(prepared: Prepared, options: _Options) -> tuple[SetUp, str]:
         if tries:
             status.show("Loading, measuring and trying the pair")
             try:
-                loader = pair_loader(settings_of(pair.pair, pair).resolved(), pair.pair, pair)
+                known = KnownPair(pair.pair, pair)
+                loader = pair_loader(known.live_settings().resolved(), known)
                 # A crash is explained from the log.
                 with guarded_stderr(log_file()):
                     line = trial(loader, task.is_cancelled)

@@ -31,7 +31,7 @@ from app.llama.fitting.machine_room import machine_capacity, memory_rooms
 from app.llama.params import PairParams
 from app.llama.stored_measurements import memory_file
 from app.models.draft_kinds import kind_of_file
-from app.worker.known_pairs import registry, settings_of
+from app.worker.known_pairs import KnownPair, registry
 from app.worker.loading import asked_here, placed_here
 from app.worker.pair_loader import pair_loader
 
@@ -118,7 +118,8 @@ def seen_here() -> dict[str, Measured]:
     benchmarked = benchmarked_speedups()
     for name, files in pairs.items():
         try:
-            loader = pair_loader(settings_of(files.pair, files).resolved(), files.pair, files)
+            known = KnownPair(files.pair, files)
+            loader = pair_loader(known.live_settings().resolved(), known)
             measured = measured_of(placed_here(asked_here(loader, lambda: rooms), plan), benchmarked)
         except (AppError, OSError) as error:
             log.warning("the measurements of %s cannot be read: %s", name, error)

@@ -35,15 +35,49 @@ class ProcessOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class ChosenPair:
-    """A pair to load, its files if it was set up, and all settings.
+class KnownPair:
+    """A pair, and its files if it was set up."""
+
+    pair: Pair
+    files: SetUp | None
+
+    def live_settings(self, flags: Layer | None = None) -> LiveSettings:
+        """Return its settings: flags, the user's file, its catalog entry, and the target's recommendations."""
+        return LiveSettings(SettingsFile(settings_file()), flags, self.entry_settings, self.file_settings)
+
+    @property
+    def entry_settings(self) -> Layer:
+        """Return the settings of its catalog entry."""
+        return pair_layer(self.pair.sampling, self.pair.drafting)
+
+    @property
+    def file_settings(self) -> Layer:
+        """Return the settings that the target's file recommends; empty if it is missing or unreadable."""
+        header = self._target_header()
+        return recommended(header.metadata) if header is not None else {}
+
+    @property
+    def has_mtp_layers(self) -> bool:
+        """Return whether the target's file has layers that draft; False if it is missing or unreadable."""
+        header = self._target_header()
+        return header is not None and header.number("nextn_predict_layers") > 0
+
+    def _target_header(self) -> GgufHeader | None:
+        try:
+            path = self.files.target.path if self.files is not None else local_file(self.pair.target)
+            return read_header(path, vocabulary=False) if path is not None else None
+        except ModelFileError:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenPair(KnownPair):
+    """A pair to load with all settings.
 
     Attributes:
         preferred_ctx: Context in tokens up to which an open context may cost more memory.
     """
 
-    pair: Pair
-    files: SetUp | None
     settings: Resolved
     process: ProcessOptions = field(default_factory=ProcessOptions)
     preferred_ctx: int = 0
@@ -123,14 +157,14 @@ def file_here(source: ModelSource) -> Path:
     return path
 
 
-def named_pair(name: str) -> tuple[Pair, SetUp | None]:
-    """Return a pair by name, and its files if it was set up.
+def named_pair(name: str) -> KnownPair:
+    """Return a pair by name.
 
     A pair that was set up with other files than the current catalog's keeps its own entry.
     """
     registered, pair = registry().read(), newest(name)
     here = registered.pairs.get(name)
-    return (here.pair, here) if here is not None and registered.in_place_of(pair) is not None else (pair, here)
+    return KnownPair(here.pair if here is not None and registered.in_place_of(pair) is not None else pair, here)
 
 
 def newest(name: str) -> Pair:
@@ -155,68 +189,39 @@ def about_catalog(pair: Pair) -> tuple[str, ...]:
     return (*unread, f"{pair.name} was set up with other files than the catalog names now; to update: {again}")
 
 
-def pair_by_name(name: str | None = None) -> tuple[Pair, SetUp | None]:
-    """Return a pair to load, by default the default pair, and its files if it was set up. Raises PairError."""
+def pair_by_name(name: str | None = None) -> KnownPair:
+    """Return a pair to load, by default the default pair. Raises PairError."""
     name = name or registry().read().default
     if name is None and not demo_is_installed() and (found := pairs_here()):
         drafted = next((pair.name for pair in found.values() if pair.draft is not None), next(iter(found)))
         raise PairError("No pair is set up yet.", f"Set up models that are on this machine: {fix('setup', drafted)}")
-    pair, files = named_pair(name or DEFAULT_PAIR)
+    known = named_pair(name or DEFAULT_PAIR)
+    files = known.files
     # An entry changed since its setup means other files.
-    if files is None or not files.is_of(pair):
-        return pair, None
+    if files is None or not files.is_of(known.pair):
+        return replace(known, files=None)
     if not files.is_here:
-        if not all(isinstance(source, DemoModel) for source in pair.sources):
+        if not all(isinstance(source, DemoModel) for source in known.pair.sources):
             raise files.gone
-        return pair, None
-    return pair, files
+        return replace(known, files=None)
+    return known
 
 
-def pair_by_models(target: str, draft: str | None = None) -> tuple[Pair, SetUp | None]:
-    """Return the pair of two models, and its files if it was set up."""
+def pair_by_models(target: str, draft: str | None = None) -> KnownPair:
+    """Return the pair of two models."""
     pair = replace(pair_of(target, draft), name=FILES)
     here = [known for known in registry().read().pairs.values() if known.is_here]
     found = [known for known in here if known.is_of(pair)]
     if draft is None and isinstance(pair.target, HubModel):
         # Setup may have added the draft layers beside it.
         found += [known for known in here if known.pair.target == pair.target]
-    return (found[0].pair, found[0]) if found else (pair, None)
-
-
-def settings_of(pair: Pair, files: SetUp | None, flags: Layer | None = None) -> LiveSettings:
-    """Return the settings of a pair: flags, the user's file, the pair's entry, and the target's recommendations."""
-    return LiveSettings(SettingsFile(settings_file()), flags, of_entry(pair), of_file(pair, files))
+    return KnownPair(found[0].pair, found[0]) if found else KnownPair(pair, None)
 
 
 def context_of(live: LiveSettings | None = None) -> int:
     """Return the context size in tokens from settings, by default from the settings of every pair."""
     live = live or LiveSettings(SettingsFile(settings_file()))
     return live.resolved()["model.ctx"] or DEFAULT_CONTEXT
-
-
-def of_entry(pair: Pair) -> Layer:
-    """Return the settings of its catalog entry."""
-    return pair_layer(pair.sampling, pair.drafting)
-
-
-def of_file(pair: Pair, files: SetUp | None) -> Layer:
-    """Return the settings that the target's file recommends; empty if it is missing or unreadable."""
-    header = _target_header(pair, files)
-    return recommended(header.metadata) if header is not None else {}
-
-
-def has_mtp_layers(pair: Pair, files: SetUp | None) -> bool:
-    """Return whether the target's file has layers that draft; False if it is missing or unreadable."""
-    header = _target_header(pair, files)
-    return header is not None and header.number("nextn_predict_layers") > 0
-
-
-def _target_header(pair: Pair, files: SetUp | None) -> GgufHeader | None:
-    try:
-        path = files.target.path if files is not None else local_file(pair.target)
-        return read_header(path, vocabulary=False) if path is not None else None
-    except ModelFileError:
-        return None
 
 
 def local_file(source: ModelSource, *, draft: bool = False) -> Path | None:

@@ -17,12 +17,10 @@ from app.engine.sources import Source
 from app.engine.types import DraftParams
 from app.llama.cancel import CancelFlag
 from app.llama.params import PairParams
-from app.models.catalog import Pair
-from app.models.registry import SetUp
 from app.settings.layers import Origin, Resolved, drafting
 from app.worker.engine_worker import EngineWorker, Progress
 from app.worker.events import Event
-from app.worker.known_pairs import ChosenPair, ProcessOptions, has_mtp_layers
+from app.worker.known_pairs import ChosenPair, KnownPair, ProcessOptions
 from app.worker.request import LoadedPair
 
 if TYPE_CHECKING:
@@ -50,13 +48,12 @@ class PairLoader(ChosenPair):
         return load(self, cancel, progress)
 
 
-def pair_loader(
-    settings: Resolved, pair: Pair, files: SetUp | None, process: ProcessOptions | None = None
-) -> PairLoader:
+def pair_loader(settings: Resolved, known: KnownPair, process: ProcessOptions | None = None) -> PairLoader:
     """Return a loader of a pair with these settings. Raises UsageError if they contradict each other or the pair."""
     PairParams.of(settings)
+    pair = known.pair
     # N-grams have no probabilities for p_min.
-    has_draft = settings["draft.type"] != Source.NGRAM and (pair.draft is not None or has_mtp_layers(pair, files))
+    has_draft = settings["draft.type"] != Source.NGRAM and (pair.draft is not None or known.has_mtp_layers)
     if isinstance(drafting(settings), DraftParams) and not has_draft:
         if settings.origin("draft.mode") is Origin.FLAG:
             hint = "Add ⟨draft⟩ FILE, or use ⟨draft.mode=auto⟩ for n-grams."
@@ -65,7 +62,7 @@ def pair_loader(
         settings = settings.over({"draft.mode": "off"})
     if drafting(settings) is None:
         pair = replace(pair, draft=None)
-    return PairLoader(pair, files, settings, process or ProcessOptions())
+    return PairLoader(pair, known.files, settings, process or ProcessOptions())
 
 
 def make_engine(process: ProcessOptions, *receivers: Callable[[Event], None]) -> EngineWorker | IsolatedEngine:

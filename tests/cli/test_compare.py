@@ -31,6 +31,7 @@ from app.llama.cancel import CancelFlag
 from app.models.catalog import Pair
 from app.models.source import parse_source
 from app.settings.layers import DEFAULTS, Layer, Origin, Resolved, ThinkingSupport
+from app.worker.known_pairs import KnownPair
 from app.worker.pair_loader import PairLoader, pair_loader
 from tests.cli.json_keys import JSON_KEYS
 from tests.fakes import FakeModel, FakeSampler, mixing
@@ -68,7 +69,7 @@ def tandem(
 
 def read_pair(given: Mapping[str, Any], modes: object = (), *, use_recommended: bool = True) -> PairLoader:
     flags = {"sampling.temp": 0.0, "answer.max_tokens": 8, **read_flags(given)}
-    return pair_loader(DEFAULTS.over(flags), Pair("fake", "Fake", parse_source("x.gguf"), None), None)
+    return pair_loader(DEFAULTS.over(flags), KnownPair(Pair("fake", "Fake", parse_source("x.gguf"), None), None))
 
 
 @pytest.fixture
@@ -83,7 +84,7 @@ def plan_of(arguments: str, of_file: Layer | None = None) -> BenchmarkPlan:
     """Return the plan of a benchmark with these flags and settings."""
     given = parse_args(["bench", *arguments.split()]).given
     settings = Resolved({Origin.FLAG: read_flags(given), Origin.FILE: of_file or {}})
-    loader = pair_loader(settings, Pair("fake", "Fake", parse_source("x.gguf"), None), None)
+    loader = pair_loader(settings, KnownPair(Pair("fake", "Fake", parse_source("x.gguf"), None), None))
     sides = sides_of(AutoDraft(), None)
     return read_plan(loader, sides, None, given.get("kinds"), None, quick="quick" in given)
 

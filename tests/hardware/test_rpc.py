@@ -19,7 +19,7 @@ from app.hardware.rpc import RpcServer, parse_endpoint, query_server
 from app.llama.fitting.machine_room import with_remote
 from app.settings.placement import CPU
 from app.ui.models.opener import Opener
-from app.worker.known_pairs import ProcessOptions
+from app.worker.known_pairs import KnownPair, ProcessOptions
 from app.worker.loading import query_servers
 from app.worker.pair_loader import PairLoader
 from tests.cli.doctor_facts import fake_build
@@ -186,8 +186,8 @@ def test_a_server_that_is_named_twice() -> None:
 
 def test_the_flag_reaches_a_pair_that_is_chosen_later() -> None:
     first = read_pair(parse_args(["--rpc", "a:5"]).given)
-    opener = Opener(in_memory(), first.pair, None, first.process)
-    loader = opener.open(replace(first.pair, name="later"), None).loader
+    opener = Opener(in_memory(), first, first.process)
+    loader = opener.open(KnownPair(replace(first.pair, name="later"), None)).loader
 
     assert isinstance(loader, PairLoader)
     assert loader.process.rpc == ("a:5",)

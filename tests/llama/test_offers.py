@@ -38,7 +38,7 @@ def args(demo_target: Path, demo_draft: Path) -> dict[str, str]:
 
 
 def opener(options: PairLoader, flags: Layer | None = None) -> Opener:
-    return Opener(in_memory(flags), options.pair, options.files, options.process)
+    return Opener(in_memory(flags), options, options.process)
 
 
 def refusal(options: PairLoader) -> DoesNotFitError:

@@ -86,7 +86,7 @@ def test_the_list_and_the_headers_name_models_alike() -> None:
 
 
 def test_own_files_are_named_by_their_file_names() -> None:
-    pair, _ = pair_by_models("/models/of/mine/Big-7B-Q4_K_M.gguf", "/models/Big-0.5B-Q8_0.gguf")
+    pair = pair_by_models("/models/of/mine/Big-7B-Q4_K_M.gguf", "/models/Big-0.5B-Q8_0.gguf").pair
     assert pair.title == "Big-7B Q4_K_M + 0.5B Q8_0"
     assert title_of(HubModel("owner/Big-7B-GGUF", quant="Q4_K_M"), None) == "Big-7B Q4_K_M"
 

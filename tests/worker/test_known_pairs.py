@@ -12,7 +12,7 @@ from app.hardware.recommend import every_pair
 from app.models.catalog import Pair
 from app.models.registry import ModelOnDisk, Registry, SetUp
 from app.models.source import DemoModel, HubModel, LocalModel
-from app.worker.known_pairs import about_catalog, catalog, newest
+from app.worker.known_pairs import KnownPair, about_catalog, catalog, newest
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def own(folder: Path) -> SetUp:
 def test_a_missing_file_is_named_with_its_folder(registry: Registry, tmp_path: Path) -> None:
     mine = own(tmp_path)
     registry.add(mine, default=True)
-    assert choose_pair({})[0].name == "mine"
+    assert choose_pair({}).pair.name == "mine"
     assert mine.draft is not None
     mine.draft.path.unlink()
 
@@ -52,10 +52,10 @@ def test_models_that_were_set_up_are_found_by_their_names(registry: Registry, tm
     pair = Pair("mine", "Mine", HubModel("a/big", quant="Q8_0"), HubModel("b/small", quant="Q4_K_M"))
     registry.add(SetUp(pair, big, small))
 
-    chosen, files = choose_pair({"target": target, "draft": draft})
-    assert chosen.name == "mine"
-    assert files is not None
-    assert choose_pair({"target": "a/big:Q4_0", "draft": draft})[1] is None
+    chosen = choose_pair({"target": target, "draft": draft})
+    assert chosen.pair.name == "mine"
+    assert chosen.files is not None
+    assert choose_pair({"target": "a/big:Q4_0", "draft": draft}).files is None
 
 
 def test_the_chat_offers_pairs_if_the_default_is_missing_but_not_a_named_pair(
@@ -63,10 +63,10 @@ def test_the_chat_offers_pairs_if_the_default_is_missing_but_not_a_named_pair(
 ) -> None:
     mine = own(tmp_path)
     registry.add(mine, default=True)
-    assert first_pair({})[2] is False
+    assert first_pair({})[1] is False
     mine.target.path.unlink()
 
-    assert first_pair({})[2] is True
+    assert first_pair({})[1] is True
     with pytest.raises(PairError):
         first_pair({"pair": "mine"})
 
@@ -77,8 +77,8 @@ def test_the_demo_is_found_again_where_its_files_are_gone(registry: Registry, tm
         SetUp(demo, ModelOnDisk(tmp_path / "gone.gguf", 1), ModelOnDisk(tmp_path / "gone2.gguf", 1)), default=True
     )
 
-    pair, files = choose_pair({})
-    assert (pair.name, files) == ("demo", None)
+    known = choose_pair({})
+    assert (known.pair.name, known.files) == ("demo", None)
 
 
 def test_without_a_default_and_the_demo_models_of_this_machine_are_named(
@@ -92,7 +92,7 @@ def test_without_a_default_and_the_demo_models_of_this_machine_are_named(
         choose_pair({})
     assert caught.value.hint == "Set up models that are on this machine: ⟨setup=drafted⟩"
     assert newest("drafted") == drafted
-    assert first_pair({})[2] is True
+    assert first_pair({})[1] is True
 
 
 def newer(folder: Path, monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
@@ -111,15 +111,15 @@ def test_a_set_up_pair_keeps_its_files_if_a_release_changes_them(
     registry.add(old, default=True)
     newer(tmp_path, monkeypatch, tmp_path / "shipped.toml")
 
-    assert choose_pair({}) == (old.pair, old)
+    assert choose_pair({}) == KnownPair(old.pair, old)
     (notice,) = about_catalog(old.pair)
     assert notice == "chat was set up with other files than the catalog names now; to update: ⟨setup=chat⟩"
     assert newest("chat").target == HubModel("a/new", file="new.gguf")
     assert every_pair(catalog().pairs, registry.read())["chat"] == old.pair
 
     file.unlink()
-    assert choose_pair({})[0].target == HubModel("a/new", file="new.gguf")
-    assert about_catalog(choose_pair({})[0]) == ()
+    assert choose_pair({}).pair.target == HubModel("a/new", file="new.gguf")
+    assert about_catalog(choose_pair({}).pair) == ()
 
 
 def test_a_changed_entry_names_different_files(
@@ -132,5 +132,5 @@ def test_a_changed_entry_names_different_files(
     (tmp_path / "shipped.toml").write_text("")
     newer(tmp_path, monkeypatch, tmp_path / "config" / "models.toml")
 
-    pair, files = choose_pair({})
-    assert (pair.target, files) == (HubModel("a/new", file="new.gguf"), None)
+    known = choose_pair({})
+    assert (known.pair.target, known.files) == (HubModel("a/new", file="new.gguf"), None)

@@ -10,11 +10,11 @@ from app.core.errors import AppError, UsageError
 from app.core.fixes import command
 from app.models.catalog import Pair
 from app.models.model_names import known_as, quantization
-from app.models.registry import ModelOnDisk, SetUp
+from app.models.registry import ModelOnDisk
 from app.settings.layers import Layer
 from app.settings.live import LiveSettings
 from app.ui.models.state import FitOption, LoadRequest
-from app.worker.known_pairs import ProcessOptions, is_here, of_entry, of_file, pair_by_name, registry
+from app.worker.known_pairs import KnownPair, ProcessOptions, is_here, pair_by_name, registry
 from app.worker.pair_loader import PairLoader, pair_loader
 
 if TYPE_CHECKING:
@@ -32,8 +32,7 @@ class Opener:
     def __init__(
         self,
         live: LiveSettings,
-        pair: Pair,
-        files: SetUp | None,
+        known: KnownPair,
         process: ProcessOptions,
         *,
         is_asked_for: bool = True,
@@ -41,31 +40,30 @@ class Opener:
     ) -> None:
         self.live = live
         self.process = process
-        self._pair = pair
-        self._files = files
+        self._known = known
         self._is_asked_for = is_asked_for
         self._is_fixed = is_fixed
 
     @property
     def current(self) -> Pair | None:
         """Return the requested pair, if any."""
-        return self._pair if self._is_asked_for else None
+        return self._known.pair if self._is_asked_for else None
 
-    def open(self, pair: Pair, files: SetUp | None, changes: Layer | None = None) -> LoadRequest:
+    def open(self, known: KnownPair, changes: Layer | None = None) -> LoadRequest:
         """Switch to another pair, with changes of settings that count for every later pair.
 
         Raises UsageError if the settings contradict the pair; then nothing changes.
         """
-        changes, entry, model = changes or {}, of_entry(pair), of_file(pair, files)
-        loader = pair_loader(self.live.given(changes, entry, model), pair, files, self.process)
-        self._pair, self._files, self._is_asked_for = pair, files, True
+        changes, entry, model = changes or {}, known.entry_settings, known.file_settings
+        loader = pair_loader(self.live.given(changes, entry, model), known, self.process)
+        self._known, self._is_asked_for = known, True
         self.live.give(changes)
         self.live.switch_pair(entry, model)
         return self._request(loader)
 
     def again(self) -> LoadRequest:
         """Load the same pair again with the current settings. Raises UsageError."""
-        return self._request(pair_loader(self.live.resolved(), self._pair, self._files, self.process))
+        return self._request(pair_loader(self.live.resolved(), self._known, self.process))
 
     def _request(self, loader: PairLoader) -> LoadRequest:
         self.live.loading()
@@ -78,29 +76,29 @@ class Opener:
         """
         if self._is_fixed or not self._is_asked_for:
             return None
-        if self._files is not None and _model_name(self._files.target) == models.get("target"):
+        files = self._known.files
+        if files is not None and _model_name(files.target) == models.get("target"):
             return None
         known = [each for each in registry().read().pairs.values() if each.is_here]
         named = [each for each in known if _model_name(each.target) == models.get("target")]
         drafted = [each for each in named if each.draft and _model_name(each.draft) == models.get("draft")]
         with suppress(UsageError):
             for found in (drafted or named)[:1]:
-                return self.open(found.pair, found)
+                return self.open(KnownPair(found.pair, found))
         return None
 
     def with_offer(self, offer: Offer) -> PairLoader:
         """Return a loader for the pair of an offer with its settings."""
-        pair, files = self._pair_of(offer)
-        model = self.live.model if pair is self._pair else of_file(pair, files)
-        settings = self.live.given(offer.settings, of_entry(pair), model)
-        return pair_loader(settings, pair, files, self.process)
+        known = self._pair_of(offer)
+        model = self.live.model if known is self._known else known.file_settings
+        return pair_loader(self.live.given(offer.settings, known.entry_settings, model), known, self.process)
 
     def take(self, offer: Offer) -> LoadRequest:
         """Apply the settings of an offer to every later pair, and open its pair."""
-        return self.open(*self._pair_of(offer), offer.settings)
+        return self.open(self._pair_of(offer), offer.settings)
 
-    def _pair_of(self, offer: Offer) -> tuple[Pair, SetUp | None]:
-        return pair_by_name(offer.pair) if offer.pair is not None else (self._pair, self._files)
+    def _pair_of(self, offer: Offer) -> KnownPair:
+        return pair_by_name(offer.pair) if offer.pair is not None else self._known
 
     def option(self, offer: Offer) -> FitOption:
         """Return an offer as an option of the chat."""

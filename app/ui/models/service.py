@@ -141,7 +141,7 @@ class PairService:
         if files is None:
             enter = key("pairs.choose")
             raise PairError(f"{name} is not on this machine.", f"Press {enter} to download it.")
-        return self._opener.open(self._pairs[name], files)
+        return self._opener.open(known_pairs.KnownPair(self._pairs[name], files))
 
     def close(self, timeout: float) -> bool:
         """Stop everything; return whether all threads ended within `timeout` seconds."""

@@ -20,6 +20,7 @@ from app.settings.layers import Layer
 from app.ui.models.service import PairService
 from app.ui.models.state import LoadRequest, PairCard, PairsState
 from app.worker import known_pairs
+from app.worker.known_pairs import KnownPair
 from tests.capacities import in_ram
 from tests.fake_engine import no_loader
 from tests.hanging import HANGS_S
@@ -55,11 +56,11 @@ class Opened(FakeOpener):
     def current(self) -> Pair | None:
         return self.pair
 
-    def open(self, pair: Pair, files: SetUp | None, changes: Layer | None = None) -> LoadRequest:
-        assert files is not None
-        self.opened.append((pair, files))
-        self.pair = pair
-        return LoadRequest(no_loader, pair.title)
+    def open(self, known: KnownPair, changes: Layer | None = None) -> LoadRequest:
+        assert known.files is not None
+        self.opened.append((known.pair, known.files))
+        self.pair = known.pair
+        return LoadRequest(no_loader, known.pair.title)
 
 
 class Setting:

@@ -90,10 +90,10 @@ def test_a_missing_file_is_named_and_the_current_file_is_offered(
 
     tandem(*LATEST)
     assert _content() == current
-    pair_, files = named_pair("mine")
-    assert files is not None
-    assert files.is_of(newest("mine")), "it is the pair of this entry until the entry changes"
-    assert about_catalog(pair_) == ()
+    found = named_pair("mine")
+    assert found.files is not None
+    assert found.files.is_of(newest("mine")), "it is the pair of this entry until the entry changes"
+    assert about_catalog(found.pair) == ()
 
 
 def test_the_current_file_is_found_by_its_quantization(pair: LoopbackHub, entry: Entry) -> None:

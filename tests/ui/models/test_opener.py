@@ -15,13 +15,14 @@ from app.models.source import LocalModel, parse_source
 from app.settings.layers import Layer, Origin, sampling
 from app.ui.models.opener import Opener
 from app.ui.models.state import LoadRequest
-from app.worker.known_pairs import ProcessOptions, registry
+from app.worker.known_pairs import KnownPair, ProcessOptions, registry
 from app.worker.pair_loader import PairLoader
 from tests.llama.gguf_files import header, tiny, write
 from tests.settings.in_memory import in_memory
 
 PAIR = Pair("a", "A", parse_source("/a.gguf"), parse_source("/b.gguf"))
 OTHER = replace(PAIR, name="other", draft=None)
+FIRST = KnownPair(PAIR, None)
 
 
 def change(settings: Layer) -> Offer:
@@ -34,20 +35,20 @@ def loaded(choice: LoadRequest) -> str:
 
 
 def test_a_pair_that_contradicts_the_flags_is_not_opened() -> None:
-    opener = Opener(in_memory({"draft.mode": "fixed"}), PAIR, None, ProcessOptions(), is_asked_for=False)
+    opener = Opener(in_memory({"draft.mode": "fixed"}), FIRST, ProcessOptions(), is_asked_for=False)
     with pytest.raises(UsageError):
-        opener.open(OTHER, None)
+        opener.open(KnownPair(OTHER, None))
     assert opener.current is None, "the first pair is a placeholder"
     assert loaded(opener.again()) == "a"
 
-    opener.open(PAIR, None)
+    opener.open(FIRST)
     assert opener.current == PAIR
 
 
 def test_settings_that_were_taken_count_for_every_later_pair() -> None:
-    opener = Opener(in_memory(), PAIR, None, ProcessOptions(True))
+    opener = Opener(in_memory(), FIRST, ProcessOptions(True))
     opener.take(change({"model.ctx": 1024}))
-    choice = opener.open(replace(PAIR, name="next", draft=None), None)
+    choice = opener.open(KnownPair(replace(PAIR, name="next", draft=None), None))
 
     assert isinstance(choice.loader, PairLoader)
     assert (choice.loader.settings["model.ctx"], choice.loader.process.isolate) == (1024, True)
@@ -59,18 +60,18 @@ def test_an_offer_keeps_the_users_preset() -> None:
     live.set("sampling.temp", 0.1)
     live.save_preset("mine")
     live.give({"preset": "mine"})
-    opener = Opener(live, PAIR, None, ProcessOptions())
+    opener = Opener(live, FIRST, ProcessOptions())
 
     assert opener.with_offer(change({"model.kv_type": "q8_0"})).settings["model.kv_type"] == "q8_0"
 
 
 def test_an_offer_is_a_choice_of_the_chat_if_its_files_are_here(tmp_path: Path) -> None:
     offer = change({"draft.mode": "off"})
-    option = Opener(in_memory(), PAIR, None, ProcessOptions()).option(offer)
+    option = Opener(in_memory(), FIRST, ProcessOptions()).option(offer)
     assert (option.apply, option.command) == (None, "tandem setup --target /a.gguf")
 
     here = Pair("a", "A", model(tmp_path, "a"), None)
-    option = Opener(in_memory(), here, None, ProcessOptions()).option(offer)
+    option = Opener(in_memory(), KnownPair(here, None), ProcessOptions()).option(offer)
     assert option.apply is not None
     loader = option.apply().loader
     assert isinstance(loader, PairLoader)
@@ -90,13 +91,13 @@ def sampled(choice: LoadRequest) -> SamplingParams:
 def test_every_pair_has_the_recommendations_of_its_own_file(tmp_path: Path) -> None:
     first = Pair("a", "A", model(tmp_path, "a", top_k=7, min_p=-1.0), None)
     second = Pair("b", "B", model(tmp_path, "b", temp=0.5), None, {"temperature": 0.8})
-    opener = Opener(in_memory(), PAIR, None, ProcessOptions())
+    opener = Opener(in_memory(), FIRST, ProcessOptions())
 
-    chosen = opener.open(first, None)
+    chosen = opener.open(KnownPair(first, None))
     assert sampled(chosen).top_k == 7
     assert opener.live.resolved().origin("sampling.top_k") is Origin.MODEL
 
-    other = opener.open(second, None)
+    other = opener.open(KnownPair(second, None))
     assert sampled(other) == SamplingParams(0.8)
 
 
@@ -108,21 +109,21 @@ def test_the_pair_that_wrote_an_answer_is_opened_if_its_files_have_these_names(
     def on_disk(name: str) -> ModelOnDisk:
         return ModelOnDisk(write(tmp_path / f"{name}.gguf", header(tiny())), 1)
 
-    def set_up(name: str, target: ModelOnDisk, draft: ModelOnDisk) -> SetUp:
+    def set_up(name: str, target: ModelOnDisk, draft: ModelOnDisk) -> KnownPair:
         pair = Pair(name, name, LocalModel(target.path), LocalModel(draft.path))
-        registry().add(SetUp(pair, target, draft))
-        return SetUp(pair, target, draft)
+        registry().add(files := SetUp(pair, target, draft))
+        return KnownPair(pair, files)
 
     big, small, other = on_disk("big-Q4_K_M"), on_disk("small-q8_0"), on_disk("other-Q4_K_M")
     first, _, third = (set_up("a", other, small), set_up("b", big, other), set_up("c", big, small))
-    opener = Opener(in_memory(), first.pair, first, ProcessOptions())
+    opener = Opener(in_memory(), first, ProcessOptions())
     assert opener.written_by({"target": "other Q4_K_M", "draft": "small Q8_0"}) is None, "it is open"
     assert opener.written_by({"target": "gone Q4_K_M"}) is None
     assert opener.current == first.pair
 
     models = {"target": "big Q4_K_M", "draft": "small Q8_0"}
     for stays in ({"is_fixed": True}, {"is_asked_for": False}):
-        assert Opener(in_memory(), first.pair, first, ProcessOptions(), **stays).written_by(models) is None
+        assert Opener(in_memory(), first, ProcessOptions(), **stays).written_by(models) is None
     choice = opener.written_by(models)
     assert choice is not None
     assert loaded(choice) == "c"
