@@ -10,6 +10,7 @@ from app.core.errors import AppError, UsageError
 from app.core.paths import mcp_file
 from app.core.printable import printable
 from app.engine.text.tool_calls import ToolCall, read_arguments, shown_call
+from app.engine.types import FinishReason
 from app.session.permissions import Permission, Permissions
 from app.session.tool_use import ToolUse
 from app.settings.mcp_file import read_servers
@@ -68,7 +69,7 @@ class RunTools:
             case ToolReturned():
                 self._use.take_result(event, self)
                 self._go_on()
-            case Finished(calls=calls) if calls:
+            case Finished(calls=calls, reason=FinishReason.STOP) if calls:
                 self.finished = event
                 named = tuple(replace(call, id=f"call{len(self.calls) + n}") for n, call in enumerate(calls))
                 self._add(replace(as_message(Role.ASSISTANT, event.text, event.reasoning), tool_calls=named))

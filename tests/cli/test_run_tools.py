@@ -13,6 +13,7 @@ from app.core.errors import AppError, UsageError
 from app.engine.events import Step
 from app.engine.text.segments import Segment
 from app.engine.text.tool_calls import ToolCall
+from app.engine.types import FinishReason
 from app.settings.layers import DEFAULTS
 from app.settings.mcp_file import McpServer
 from app.worker.events import Event, Loaded, ToolReturned, ToolsListed
@@ -94,6 +95,14 @@ def test_another_call_is_an_error_and_in_the_json(
     found = json.loads(capsys.readouterr().out)
     assert found["error"] == found["calls"][0]["error"] == failed.value.message
     assert found["calls"][0]["arguments"] == {"path": "notes.md"}
+
+
+@pytest.mark.parametrize("reason", [FinishReason.CANCELLED, FinishReason.LENGTH])
+def test_calls_of_an_answer_that_did_not_end_do_not_run(monkeypatch: pytest.MonkeyPatch, reason: FinishReason) -> None:
+    run = Run(monkeypatch, "read_file")
+    run.lists()
+    assert not run.tools.take(replace(finished(1, "", reason), calls=(READS,)))
+    assert run.host.calls == []
 
 
 def test_an_unknown_tool_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
