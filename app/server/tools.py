@@ -138,19 +138,14 @@ def _named(tool: Fields) -> str:
 
 
 def arguments_of(fields: Fields, name: str) -> str:
-    """Return the arguments of a call as the text of a JSON object."""
+    """Return the arguments of a call as text; a client returns what the model wrote, even if it is no JSON."""
     value = fields.raw(name)
     if isinstance(value, str):
-        try:
-            parsed = json.loads(value or "{}")
-        except (ValueError, RecursionError):
-            # A client returns unparsable text of the model with the conversation.
-            parsed = value
-        return value or "{}" if isinstance(parsed, dict) else custom_arguments(parsed)
+        return value or "{}"
     return json.dumps(value if isinstance(value, dict) else {}, ensure_ascii=False)
 
 
-def custom_arguments(text: object) -> str:
+def custom_arguments(text: str) -> str:
     """Return the arguments of a custom tool's call, whose input is a text."""
     return json.dumps({_INPUT: text}, ensure_ascii=False)
 

@@ -117,6 +117,12 @@ def test_messages_of_the_assistant_in_a_row_become_one_with_a_blank_line_between
     assert (merged.content, len(merged.tool_calls)) == ("One.\n\nTwo.", 1)
 
 
+@pytest.mark.parametrize("text", ['{"city": "Par', '{"city": "one\ntwo"}', "Paris"])
+def test_what_a_model_wrote_as_arguments_comes_back_unchanged(text: str) -> None:
+    call = {"id": "call00001", "type": "function", "function": {"name": "weather", "arguments": text}}
+    assert chat(USER, {"role": "assistant", "tool_calls": [call]}, USER).messages[1].tool_calls[0].arguments == text
+
+
 def test_thoughts_in_a_row_are_parted_by_a_blank_line() -> None:
     thoughts = [{"type": "thinking", "thinking": text} for text in ("One.", "Two.")]
     answer = {"role": "assistant", "content": [*thoughts, {"type": "text", "text": "x"}]}
