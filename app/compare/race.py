@@ -15,14 +15,14 @@ from app.compare import AUTOMATIC, PLAIN
 from app.core.errors import ComputeError, Interrupted, UsageError
 from app.engine.cache import TokenCache
 from app.engine.drafting_report import capitalized
-from app.engine.events import Step
+from app.engine.events import PromptProgress, Step
 from app.engine.interfaces import Cancelled, Controls
 from app.engine.stats import GenerationStats
 from app.engine.types import AutoDraft, Drafting, DraftParams, FinishReason
 from app.hardware.cpu import others_seconds
 from app.worker.events import Event, Finished, JobProgressed, Notice
 from app.worker.jobs import measure, needs_measuring
-from app.worker.request import AnswerRequest, LoadedPair, prompt_progress
+from app.worker.request import AnswerRequest, LoadedPair
 from app.worker.responder import answer
 
 WARM_UP = 0
@@ -167,11 +167,12 @@ def answer_as(
     prompt = tuple(pair.prompts.build(request.messages, request.prefill, request.thinking).tokens)
     try:
         draft_cache = pair.drafter.cache if pair.drafter is not None else None
-        for index, cache in enumerate([pair.target] + ([draft_cache] if draft_cache is not None else [])):
+        # A side without a draft must start from the same state.
+        for cache in [pair.target] + ([draft_cache] if draft_cache is not None else []):
             for done in hold(cache, prefix, cancelled):
                 pair.threads.yield_cpu()
-                # A side without a draft must start from the same state.
-                yield replace(prompt_progress(pair, number, done, len(prefix), drafting=index > 0), drafting=False)
+                left_s = cache.seconds_to_read(len(prefix) - done)
+                yield PromptProgress(number, drafting=False, done=done, total=len(prefix), left_s=left_s)
     except Interrupted:
         return None
     steps: list[VerifyStep] = []

@@ -30,13 +30,13 @@ class PromptProgress:
     left_s: float | None = None
     picture: tuple[int, int] | None = None
 
-    def line(self, since_s: float = 0.0) -> str:
-        """Return the progress as text; `since_s` is the age of the event in seconds."""
+    def line(self) -> str:
+        """Return the progress as text."""
         if self.picture is not None:
             return "reading picture {} of {}".format(*self.picture)
         reader = "draft reading" if self.drafting else "reading"
         text = f"{reader} prompt: {self.done:,} of {self.total:,} tokens"
-        left = math.ceil(self.left_s - since_s) if self.left_s is not None else 0
+        left = math.ceil(self.left_s) if self.left_s is not None else 0
         if left < 1:
             return text
         return f"{text}, {left} s left" if left < _MANY_SECONDS else f"{text}, {round(left / 60)} min left"

@@ -12,19 +12,10 @@ from dataclasses import dataclass
 
 from app.core.errors import AppError, ContextOverflowError, Interrupted
 from app.engine.cache import TokenCache
+from app.engine.draft_source import DraftSource
 from app.engine.events import DraftLost, GenerationEvent, Inspection, PromptProgress, Step
 from app.engine.fixed import NoDrafting
-from app.engine.interfaces import (
-    UNCONTROLLED,
-    AnswerStart,
-    Clock,
-    Controls,
-    IsEnd,
-    NativeTimed,
-    Sampler,
-    StepResult,
-    Strategy,
-)
+from app.engine.interfaces import UNCONTROLLED, AnswerStart, Clock, Controls, IsEnd, Sampler, StepResult, Strategy
 from app.engine.pictures import picture_at
 from app.engine.probability import most_probable_tokens, probability_of
 from app.engine.sources import Source
@@ -101,7 +92,7 @@ class Generator:
 
     Args:
         work_clock: Leaves out the time of other programs, for learning costs; by default, `clock`.
-        drafter: The drafter whose native time counts, if there is one.
+        drafter: The drafter of the pair, if there is one, for its native time and its reading speed.
     """
 
     def __init__(
@@ -111,7 +102,7 @@ class Generator:
         sampler: Sampler,
         clock: Clock = time.perf_counter_ns,
         work_clock: Clock | None = None,
-        drafter: NativeTimed | None = None,
+        drafter: DraftSource | None = None,
     ) -> None:
         self._target = target
         self.strategy: Strategy = NoDrafting()
@@ -155,11 +146,11 @@ class Generator:
         stats = self.stats
         stats.cache_n = self._target.reuse(sequence)
         self._sampler.begin(sequence)
-        yield _prompt_progress(request.number, sequence, stats.cache_n)
+        yield self._prompt_progress(sequence, stats.cache_n, request)
         for done in self._read(sequence, request):
             stats.prompt_n = done - stats.cache_n
             stats.prompt_ns = self.clock() - started
-            yield _prompt_progress(request.number, sequence, done)
+            yield self._prompt_progress(sequence, done, request)
         if request.max_tokens == 0:
             self.finish = FinishReason.LENGTH
             return
@@ -193,7 +184,7 @@ class Generator:
             start = AnswerStart(sequence, max_tokens, request.is_end, self.stats.predicted_ns)
             for done in strategy.begin(start, request.controls.cancelled):
                 self.stats.draft_prompt_ns = self.clock() - started
-                yield PromptProgress(request.number, drafting=True, done=done, total=len(sequence))
+                yield self._prompt_progress(sequence, done, request, drafting=True)
         except (Interrupted, AppError) as error:
             self.stats.draft_prompt_ns = self.clock() - started
             if isinstance(error, Interrupted):
@@ -311,6 +302,10 @@ class Generator:
         drafter_ns = self._drafter.native_ns if self._drafter is not None else 0
         return self._target.native_ns + self._sampler.native_ns + drafter_ns
 
-
-def _prompt_progress(number: int, sequence: Sequence[int], done: int) -> PromptProgress:
-    return PromptProgress(number, drafting=False, done=done, total=len(sequence), picture=picture_at(sequence, done))
+    def _prompt_progress(
+        self, sequence: Sequence[int], done: int, request: Request, *, drafting: bool = False
+    ) -> PromptProgress:
+        own = self._drafter.cache if drafting and self._drafter is not None else None
+        left_s = (own if own is not None else self._target).seconds_to_read(len(sequence) - done)
+        picture = None if drafting else picture_at(sequence, done)
+        return PromptProgress(request.number, drafting, done, len(sequence), left_s, picture)

@@ -13,7 +13,6 @@ from app.core.errors import ContextOverflowError, UsageError
 from app.core.fixes import fix
 from app.core.pictures import PictureData
 from app.core.units import counted
-from app.engine.events import PromptProgress
 from app.engine.text.segments import Segment
 from app.engine.types import Drafting, Guidance, SamplingParams
 from app.models.pair_info import or_longer
@@ -131,12 +130,6 @@ def prompt_of(pair: LoadedPair, request: AnswerRequest) -> RenderedPrompt:
     if request.text is not None:
         return pair.build_plain(request.text)
     return pair.prompts.build(request.messages, request.prefill, request.thinking, request.tools)
-
-
-def prompt_progress(pair: LoadedPair, request: int, done: int, total: int, *, drafting: bool) -> PromptProgress:
-    """Return the progress event of a model that reads a prompt, with the estimated time left."""
-    cache = (pair.drafter.cache if drafting and pair.drafter is not None else None) or pair.target
-    return PromptProgress(request, drafting, done, total, cache.seconds_to_read(total - done))
 
 
 def with_seed(sampling: SamplingParams, seed: int | None = None) -> SamplingParams:

@@ -30,7 +30,6 @@ from app.worker.request import (
     AnswerRequest,
     LoadedPair,
     prompt_of,
-    prompt_progress,
     readable_by,
     refuse_overflow,
     written,
@@ -140,9 +139,8 @@ def _generate(
     for event in generator.run(asked):
         pair.threads.yield_cpu()
         match event:
-            case PromptProgress(done=done, total=total):
-                progress = prompt_progress(pair, request_id, done, total, drafting=event.drafting)
-                yield replace(progress, picture=event.picture)
+            case PromptProgress():
+                yield event
             case Step():
                 details = _details(pair, event) if request.with_details else None
                 chances = _probabilities(pair, event, request.n_top)

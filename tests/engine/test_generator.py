@@ -272,13 +272,15 @@ class TestProgressAndCancel:
     def test_long_prompts_are_processed_in_chunks_with_progress(self) -> None:
         target, draft = FakeModel(mixing(1), n_batch=64), FakeModel(mixing(1), n_batch=64)
         target.n_chunk = draft.n_chunk = 16
-        target.decode_ns = draft.decode_ns = 3_000_000_000
+        target.decode_ns, draft.decode_ns = 3_200_000_000, 6_400_000_000
         bench = Bench(target, draft)
         bench.run(prompt=list(range(1, 41)), max_tokens=2)
 
         progress = [(e.drafting, e.done, e.total) for e in bench.events if isinstance(e, PromptProgress)]
         done = (0, 16, 32, 40)
         assert progress == [(False, n, 40) for n in done] + [(True, n, 41) for n in done]
+        left = [e.left_s for e in bench.events if isinstance(e, PromptProgress)]
+        assert left == pytest.approx([None, 4.8, 1.6, 0.0, None, 10.0, 3.6, 0.4]), "at the speed of the reading model"
 
     @pytest.mark.parametrize(("n_prompt", "sizes"), [(40, [16, 13, 8, 2, 1]), (12, [1, 8, 2, 1]), (11, [11])])
     def test_the_end_of_a_prompt_is_read_in_timed_batches(self, n_prompt: int, sizes: list[int]) -> None:
