@@ -180,16 +180,13 @@ def answer_as(
     notices: list[str] = []
     threads: set[int] = set()
     finished: Finished | None = None
-    before = GenerationStats()
     began, others_before = time.monotonic(), others_seconds()
     for event in answer(pair, number, request, Controls(cancelled)):
         threads.add(pair.threads.in_use)
         match event:
-            case Step(stats=stats):
-                if stats.verify_steps > before.verify_steps:
-                    drafted = stats.draft_n - before.draft_n
-                    steps.append(VerifyStep(before.predicted_n, len(event.tokens), drafted))
-                before = stats
+            case Step():
+                if event.stats.verify_steps > len(steps):
+                    steps.append(VerifyStep(len(tokens), len(event.tokens), len(event.draft)))
                 tokens += event.tokens
             case Notice(text):
                 notices.append(text)
