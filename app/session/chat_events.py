@@ -13,7 +13,7 @@ from app.engine.types import AutoDraft, FinishReason
 from app.models.pair_info import PairInfo
 from app.session.conversation import Conversation
 from app.session.facts import ChatFacts
-from app.session.state import Change, Changes, Idle, Outcome, Phase
+from app.session.state import Change, Changes, Outcome, Phase
 from app.settings.layers import drafting
 from app.worker.events import (
     Event,
@@ -38,12 +38,13 @@ class ChatEvents(ChatFacts):
         self._what, self._ended = Change.NOTHING, None
         return changes
 
-    def handle(self, event: Event | Idle) -> Changes:
+    def save_due(self, next_s: float) -> None:
+        """Store shown text that cannot wait `next_s` seconds for the next call."""
+        self._active.answered.save_due(next_s)
+
+    def handle(self, event: Event) -> Changes:
         """Handle an event; return the changes. An event of no request of this chat changes nothing."""
         match event:
-            case Idle(next_s):
-                self._active.answered.save_due(next_s)
-                return Changes()
             case LoadProgress() | Measuring() | PromptProgress() | Step():
                 return Changes(self._progress(event))
             case _ if self.answering.expects(event):

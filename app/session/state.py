@@ -136,10 +136,3 @@ class Changes:
 
     what: Change = Change.NOTHING
     ended: Outcome | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Idle:
-    """The event that the queue is empty; the reader polls again after `next_s` seconds."""
-
-    next_s: float

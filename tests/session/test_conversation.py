@@ -8,7 +8,6 @@ from app.conversations.message import Ending, Role
 from app.conversations.tree import Node, State
 from app.core.errors import AppError
 from app.engine.types import FinishReason
-from app.session.state import Idle
 from tests.session.scripted import BROKEN, ScriptedSession
 
 FAILED = {"error": {"message": "It broke.", "hint": "Fix it."}}
@@ -68,9 +67,9 @@ def test_shown_text_is_on_disk_before_the_session_is_idle_for_long(
     monkeypatch.setattr("app.conversations.journal.ON_DISK_S", 3600.0)
     chat.session.send("Count.")
     chat.says("one")
-    chat.session.handle(Idle(1.0))
+    chat.session.save_due(1.0)
     assert chat.texts()[-1] == ""
-    chat.session.handle(Idle(3600.0))
+    chat.session.save_due(3600.0)
     assert chat.path()[-1] == ("one", "", State.WRITING)
 
 

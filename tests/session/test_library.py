@@ -13,7 +13,6 @@ from app.conversations.tree import State
 from app.core.errors import StoreError
 from app.session.library import Library
 from app.session.session import Session
-from app.session.state import Idle
 from tests.conversations.stores import Clock, exchange, fill_disk, free_disk, texts
 from tests.conversations.stores import kill as kill_store
 from tests.fake_engine import FakeEngine
@@ -39,7 +38,7 @@ def again(chat: ScriptedSession) -> ScriptedSession:
 
 def test_nothing_is_listed_before_the_first_prompt(chat: ScriptedSession) -> None:
     chat.session.new_conversation("half a thought")
-    chat.session.handle(Idle(0.2))
+    chat.session.save_due(0.2)
     assert chat.library.summaries() == ()
 
 

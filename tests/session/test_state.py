@@ -9,7 +9,7 @@ import pytest
 from app.core.errors import AppError, ContextOverflowError
 from app.engine.events import PromptProgress
 from app.engine.types import FinishReason
-from app.session.state import Blocked, BlockedError, Change, Changes, Idle, Phase
+from app.session.state import Blocked, BlockedError, Change, Changes, Phase
 from app.worker.events import Event, Failed, JobEnded, Loaded, Notice, PairChanged
 from app.worker.jobs import TitleJob
 from tests.fake_engine import FIXED, no_loader
@@ -42,7 +42,7 @@ def refused(command: Callable[[ScriptedSession], object]) -> Act:
     return act
 
 
-def on(event: Callable[[int], Event | Idle]) -> Act:
+def on(event: Callable[[int], Event]) -> Act:
     """Handle an event of the latest request."""
     return lambda chat: chat.session.handle(event(len(chat.engine.requests)))
 
@@ -159,7 +159,6 @@ ANSWERS = (
     Row(on(lambda number: PromptProgress(number, False, 1, 2)), P, "a|", A),
     Row(text("one"), P, "a|one", A),
     Row(text(" two"), P, "a|one two", A),
-    Row(on(lambda _: Idle(1.0)), N, "a|one two", A),
     Row(on(lambda _: step(OTHER, "not ours")), N, "a|one two", A),
     Row(on(lambda _: Notice("Drafting stopped.")), N, "a|one two", A),
     Row(on(lambda _: PairChanged(PAIR)), Change.PAIR, "a|one two", A),

@@ -14,7 +14,7 @@ from app.engine.sources import Source
 from app.engine.types import FinishReason
 from app.models.pair_info import PairInfo
 from app.session.session import Session
-from app.session.state import Change, Changes, Idle, Outcome, Phase
+from app.session.state import Change, Changes, Outcome, Phase
 from app.ui.chat.input_line import InputLine
 from app.ui.chat.view import ChatView
 from app.ui.commands import COMMANDS
@@ -60,7 +60,7 @@ class Renderer:
         return self._session.expects_events
 
     def idle(self, next_s: float) -> None:
-        self._session.handle(Idle(next_s))
+        self._session.save_due(next_s)
         self._view.status.catch_up()
         self._note_activity()
 
