@@ -19,10 +19,9 @@ from app.worker.events import (
     Event,
     Failed,
     Finished,
+    FrequentEvent,
     JobEnded,
     Loaded,
-    LoadProgress,
-    Measuring,
     PairChanged,
     ToolReturned,
     ToolsListed,
@@ -44,14 +43,13 @@ class ChatEvents(ChatFacts):
 
     def handle(self, event: Event) -> Changes:
         """Handle an event; return the changes. An event of no request of this chat changes nothing."""
-        match event:
-            case LoadProgress() | Measuring() | PromptProgress() | Step():
-                return Changes(self._progress(event))
-            case _ if self.answering.expects(event):
-                self._handle(event)
+        if isinstance(event, FrequentEvent):
+            return Changes(self._progress(event))
+        if self.answering.expects(event):
+            self._handle(event)
         return self.take_changes()
 
-    def _progress(self, event: LoadProgress | Measuring | PromptProgress | Step) -> Change:
+    def _progress(self, event: FrequentEvent) -> Change:
         if isinstance(event, PromptProgress | Step) and self.phase is Phase.ANSWERING:
             self.is_behind = event.request != self.answering.number
         if not self.answering.expects(event):

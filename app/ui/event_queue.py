@@ -18,12 +18,9 @@ from typing import Any, Protocol
 from textual.css.query import NoMatches
 from textual.widget import MountError
 
-from app.engine.events import PromptProgress, Step, StepDetails
+from app.engine.events import Step, StepDetails
 from app.engine.text.segments import Segment
-from app.worker.events import Event, LoadProgress, Measuring
-
-FrequentEvent = LoadProgress | Measuring | PromptProgress | Step
-"""Events that come many times a second; all others wake the screen."""
+from app.worker.events import Event, FrequentEvent
 
 
 @dataclass(frozen=True, slots=True)

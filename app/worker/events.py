@@ -186,14 +186,13 @@ class JobEnded:
     result: object
 
 
+FrequentEvent = LoadProgress | Measuring | PromptProgress | Step
+"""Events that come many times a second."""
 Event = (
-    LoadProgress
+    FrequentEvent
     | Loaded
     | PairChanged
     | Notice
-    | Measuring
-    | PromptProgress
-    | Step
     | Finished
     | Failed
     | JobProgressed

@@ -16,10 +16,9 @@ from app.engine.events import PromptProgress, Step
 from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus
 from app.session.state import DraftState
-from app.ui.event_queue import FrequentEvent
 from app.ui.text import NONE, percent, sparkline, tokens
 from app.ui.widgets.row_canvas import RowCanvas, draw_soon
-from app.worker.events import LoadProgress, Measuring
+from app.worker.events import FrequentEvent, LoadProgress, Measuring
 
 _WINDOW_NS = 2_000_000_000
 _WINDOW_STEPS = 16
