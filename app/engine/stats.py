@@ -17,9 +17,11 @@ from app.engine.sources import Source, drafter_of
 FEWEST_READ = 16
 """Fewest prompt tokens that give a rate; a shorter prompt takes about as long as a single token."""
 _TOO_MUCH = 1e15
-_COUNT_FIELDS = ("predicted_n", "draft_n", "draft_n_accepted", "draft_n_model", "verify_steps", "drafted_steps")
-_TIME_FIELDS = ("draft_prompt_ns", "predicted_ns", "draft_ns", "verify_ns", "native_ns")
 _PROMPT_FIELDS = ("prompt_n", "cache_n", "prompt_ns", "first_token_ns")
+_SUMMED_FIELDS = (
+    *_PROMPT_FIELDS, "predicted_n", "draft_n", "draft_n_accepted", "draft_n_model", "verify_steps", "drafted_steps",
+    "draft_prompt_ns", "predicted_ns", "draft_ns", "verify_ns", "native_ns",
+)  # fmt: skip
 _STORED_PROPERTIES = (
     "prompt_n", "cache_n", "predicted_n", "predicted_per_second", "tokens_per_second", "reading_per_second", "draft_n",
     "draft_n_accepted", "mean_accepted_length", "first_token_ms", "predicted_ms", "acceptance", "draft_length",
@@ -187,16 +189,18 @@ class GenerationStats:
         """Return the generation time outside native calls."""
         return max(0, self.predicted_ns - self.native_ns)
 
+    def plus(self, other: GenerationStats) -> GenerationStats:
+        """Return the counters and times of two answers together."""
+        sums: dict[str, Any] = {name: getattr(self, name) + getattr(other, name) for name in _SUMMED_FIELDS}
+        return replace(self, **sums)
+
     def after(self, before: GenerationStats) -> GenerationStats:
         """Return the numbers of a continued answer, including its beginning."""
         if not before.predicted_n:
             return self
-        sums: dict[str, Any] = {
-            name: getattr(before, name) + getattr(self, name) for name in (*_COUNT_FIELDS, *_TIME_FIELDS)
-        }
         # The prompt was read before the beginning.
         first: dict[str, Any] = {name: getattr(before, name) for name in _PROMPT_FIELDS}
-        return replace(self, **sums, **first)
+        return replace(self.plus(before), **first)
 
     # Stored form
 

@@ -18,12 +18,6 @@ from app.session.answering import Engine, EngineFactory
 from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, PairChanged
 from app.worker.jobs import Job
 
-_SUMMED_COUNTERS = (
-    *("prompt_n", "cache_n", "prompt_ns", "draft_prompt_ns", "predicted_n", "predicted_ns"),
-    *("draft_n", "draft_n_accepted", "verify_steps", "drafted_steps"),
-)
-"""Counters of an answer that are summed."""
-
 
 @dataclass(slots=True)
 class Metrics:
@@ -56,8 +50,7 @@ class Metrics:
         if isinstance(event, Finished):
             stats = event.stats
             self.n_answered += 1
-            for name in _SUMMED_COUNTERS:
-                setattr(self.total, name, getattr(self.total, name) + getattr(stats, name))
+            self.total = self.total.plus(stats)
             self.longest = max(self.longest, stats.cache_n + stats.prompt_n + stats.predicted_n)
         if isinstance(event, Step | Finished):
             self.current = event.stats
