@@ -90,7 +90,7 @@ def as_json(
         "timings": {
             **stats.timings,
             "tokens_per_second": stats.tokens_per_second,
-            "first_token_ms": stats.first_token_ns * _MS_PER_NS,
+            "first_token_ms": stats.first_token_ms,
         },
         "speculation": {
             "mode": stats.mode,

@@ -193,7 +193,7 @@ def measure(races: Sequence[Sequence[Round]], name: str, against: str) -> SideFi
         name=name,
         ratio=spread(other / mine for mine, other in means) if name != against else None,
         tokens_per_second=spread(1e9 / mine for mine, _ in means),
-        first_token_ms=spread(run.stats.first_token_ns / 1e6 for run in runs),
+        first_token_ms=spread(run.stats.first_token_ms for run in runs),
         acceptance=sum(run.stats.draft_n_accepted for run in runs) / drafted if drafted else None,
         tokens_per_verify=emitted / verified if verified else None,
         draft_prompt_ms=statistics.median(run.stats.draft_prompt_ns / 1e6 for run in runs) if runs else 0.0,

@@ -161,7 +161,7 @@ def run_json(run: Run, number: int) -> dict[str, Any]:
         "round": number,
         "finish_reason": run.reason.value,
         **stats.timings,
-        "first_token_ms": stats.first_token_ns / 1e6,
+        "first_token_ms": stats.first_token_ms,
         "verify_steps": stats.verify_steps,
         "threads": list(run.threads),
         "notices": list(run.notices),

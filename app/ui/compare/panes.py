@@ -58,7 +58,7 @@ def running_figures(stats: GenerationStats) -> Figures:
         stats.tokens_per_second,
         stats.acceptance,
         stats.first_token_ns / 1e9 if stats.first_token_ns else None,
-        stats.mean_accepted_length if stats.draft_n else None,
+        stats.per_step,
     )
 
 

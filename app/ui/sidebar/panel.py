@@ -145,7 +145,7 @@ def _speed(numbers: GenerationStats, shown: Readouts, width: int) -> Lines:
     bars = shown.recent.bars(width - _LABEL_CELLS - value.cell_length - 1)
     yield True, _row("speed", Content.assemble(value, f" {bars}" if bars else ""))
     yield False, _row("recent", _rate(shown.recent.speed if shown.live else None))
-    yield False, _row("tokens", _number(f"{numbers.predicted_n:,.0f}" if numbers.predicted_n else None))
+    yield False, _row("tokens", _number(f"{numbers.predicted_n:,}" if numbers.predicted_n else None))
     yield False, _row("no draft", _rate(numbers.undrafted_speed, "$target"))
     gain = numbers.speedup
     text = None if gain is None else str(gain).replace(NO_SPEEDUP, "none")
@@ -154,8 +154,8 @@ def _speed(numbers: GenerationStats, shown: Readouts, width: int) -> Lines:
 
 
 def _drafts(numbers: GenerationStats, shown: Readouts, width: int) -> Lines:
-    share, n = numbers.acceptance, numbers.draft_n
-    text = acceptance(share * n, n) if share is not None and n else NONE
+    share = numbers.acceptance
+    text = acceptance(numbers.draft_n_accepted, numbers.draft_n) if share is not None else NONE
     yield True, _share_row("acceptance", text, share, width)
     recent = shown.recent.acceptance if shown.live else None
     yield False, _share_row("recent", percent(recent) if recent is not None else NONE, recent, width)
@@ -178,7 +178,7 @@ def _context(shown: Readouts, width: int) -> Lines:
 
 
 def _prompt(numbers: GenerationStats) -> Lines:
-    first_s, speed = (numbers.first_token_ms or 0) / 1e3, numbers.reading_per_second
+    first_s, speed = numbers.first_token_ms / 1e3, numbers.reading_per_second
     text = f"{first_s:.{2 if first_s < 10 else 1}f}" if first_s else None
     yield True, _row("first token", _number(text, "s"))
     yield False, _row("prefill", _number(f"{speed:,.0f}" if speed else None, "tok/s"))
