@@ -103,4 +103,4 @@ class FixedDrafting(Strategy):
             return None
         kind = self._source.kind
         why = kind.failed if self._has_failed else NEVER_MEASURED if self._costs is None else None
-        return DraftingStatus("off" if self._has_failed else kind, why, kind)
+        return DraftingStatus("off" if self._has_failed else kind, why)

@@ -227,9 +227,8 @@ class Generator:
             timer.count(stats)
             status = self.strategy.status
             stats.observe_speedup(self.strategy.speedup)
-            if status is not None:
-                stats.drafter = status.drafter
-                status = status if drafts else status.switched_off
+            if status is not None and not drafts:
+                status = status.switched_off
             yield Step(
                 request.number,
                 stats=stats.snapshot(),

@@ -68,7 +68,7 @@ class GenerationStats:
     native_ns: int = 0
     """Generation time inside native calls."""
     drafter: str | None = None
-    """Sources of drafts, as in "model+ngram", or "none"; during an answer, only the source other than n-grams."""
+    """Sources that may draft, as in "model+ngram", or "none"."""
     mode: str | None = None
     """ "auto", "fixed" or "off"."""
     speedup: Speedup | None = None

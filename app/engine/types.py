@@ -86,7 +86,6 @@ class DraftingStatus:
 
     source: Source | Literal["off"]
     reason: str | None
-    drafter: Source = Source.MODEL
 
     @property
     def switched_off(self) -> DraftingStatus:

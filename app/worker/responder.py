@@ -116,6 +116,8 @@ def _generate(
     piece = pair.model.piece
     collector = _Collector(lambda token: marks.get(token) or piece(token), stream, request, generator.clock)
     gain, lost = pair.memory.gain if pair.memory is not None else None, None
+    sources = pair.info.sources(request.drafting)
+    generator.stats.drafter = "+".join(sources) or None
 
     def prepare_caches() -> None:
         if request.conversation is not None:
@@ -164,8 +166,8 @@ def _generate(
         if is_loop:
             strategy.statistics.gain = gain
         pair.remember()
-    drafts = first is not None or not isinstance(strategy, NoDrafting)
-    sources = pair.info.sources(request.drafting) if drafts else ()
+    if first is None and isinstance(strategy, NoDrafting):
+        sources = ()
     fixed = request.drafting if sources and isinstance(request.drafting, DraftParams) else None
     stats = generator.stats.snapshot()
     stats.drafter = "+".join(sources) or "none"

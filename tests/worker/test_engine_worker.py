@@ -287,6 +287,7 @@ def test_the_first_answer_is_drafted_without_a_measurement_and_every_answer_is_r
     assert pair.remembered == 2
     assert last.text == answered(FakePair(FakeModel(mixing(1))), replace(request, drafting=None))[1].text
     assert (last.stats.mode, last.stats.drafter) == ("auto", "model+ngram")
+    assert {event.stats.drafter for event in first if isinstance(event, Step)} == {"model+ngram"}
     assert last.drafting is not None
 
 

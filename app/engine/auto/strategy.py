@@ -242,8 +242,7 @@ class AutomaticDrafting(Strategy):
 
     @property
     def status(self) -> DraftingStatus:
-        source, reason = self._reason or self._explain()
-        return DraftingStatus(source, reason, self._kind)
+        return DraftingStatus(*(self._reason or self._explain()))
 
     @property
     def speedup(self) -> Speedup | None:

@@ -61,11 +61,10 @@ async def test_an_answer_that_has_ended_names_who_drafted_in_it(n_model: int, dr
     async with open_chat({}) as chat:
         await chat.send("go")
         why = "one token at a time is faster here"
-        status = DraftingStatus("off", why, drafter)
-        stats = replace(STATS, draft_n_model=n_model, drafted_steps=76, drafter=drafter)
+        status = DraftingStatus("off", why)
+        stats = replace(STATS, draft_n_model=n_model, drafted_steps=76, drafter=f"{drafter}+ngram")
         chat.engine.says("word", stats=stats, drafting=status)
         await chat.until(lambda: "no draft" in chat.status)
-        stats = replace(stats, drafter=f"{drafter}+ngram")
         chat.engine.emit(Finished(1, FinishReason.STOP, "word", "", stats, status))
         await chat.ready()
         assert chat.status.endswith(f"  {word}")
