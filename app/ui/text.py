@@ -57,10 +57,6 @@ def tokens(count: int) -> str:
     return f"{thousands:.0f}k" if thousands >= 10 or count % _KIBI == 0 else f"{thousands:.1f}k"
 
 
-def percent(share: float) -> str:
-    return f"{share * 100:.0f}%"
-
-
 def when(moment: float, now: float) -> str:
     """Return how long ago something was if less than a day, else its date, in at most 8 cells."""
     for size, unit in _TIME_UNITS:

@@ -28,7 +28,6 @@ from app.engine.text.segments import Segment
 from app.engine.types import FinishReason
 from app.ui.key_names import key
 from app.ui.models.fit_options import ErrorNotice
-from app.ui.text import percent
 from app.ui.transcript.message import Item
 from app.ui.transcript.parts import QUIET, MarkdownPart, MessagePart
 from app.ui.transcript.scroll import LineScroll
@@ -79,7 +78,7 @@ def _figures(
 ) -> Figures:
     return (
         rate(speed) if speed is not None else "",
-        f"{percent(acceptance)} accepted" if acceptance is not None else "",
+        f"{acceptance:.0%} accepted" if acceptance is not None else "",
         counted(tokens, "token"),
         f"first token {first_s:.2f} s" if first_s is not None else "",
         f"{per_step:.1f} tokens/step" if per_step is not None else "",

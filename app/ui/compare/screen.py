@@ -25,7 +25,6 @@ from app.ui.base_screen import SubScreen
 from app.ui.compare.panes import PromptLines, Result, SidePane, median_figures
 from app.ui.event_queue import EventBatch, OverlayHandler
 from app.ui.key_names import key
-from app.ui.text import percent
 from app.ui.transcript.answer import in_keys
 from app.ui.widgets.header import HeaderLine
 from app.ui.widgets.row_canvas import n_leading
@@ -159,7 +158,7 @@ class CompareScreen(SubScreen[None]):
         activity = f"{turn}, {shown_name(self._turn.side)}"
         match batch.latest:
             case LoadProgress(share=share):
-                activity = f"loading the models again: {percent(share)}"
+                activity = f"loading the models again: {share:.0%}"
             case Measuring() as measuring:
                 activity = measuring.line()
             case PromptProgress() as progress:

@@ -12,7 +12,7 @@ from app.models.progress import FileProgress, duration, speed
 from app.models.setup_task import SetupProgress, Stage
 from app.ui.key_names import for_chat, key
 from app.ui.models.service import PairService
-from app.ui.text import cut, percent
+from app.ui.text import cut
 
 UPDATE_S = 0.125
 """Interval between two updates."""
@@ -93,7 +93,7 @@ def line_text(name: str, setup: SetupProgress, width: int) -> Content:
         files = setup.files
         waiting = next((file.waiting for file in files if file.waiting), None)
         details = [waiting] if waiting else _pace(setup) if files else [setup.header_progress or setup.stage.value]
-        shares = [Content.styled(f"{file.role} {percent(_share(file)):>3}", _style(file)) for file in files]
+        shares = [Content.styled(f"{file.role} {_share(file):>3.0%}", _style(file)) for file in files]
         parts = [Content(name), *shares, *(Content(printable(detail)) for detail in details)]
     while len(parts) > 1 and Content(_COLUMN_GAP).join(parts).cell_length > width:
         parts.pop()

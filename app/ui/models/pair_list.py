@@ -13,7 +13,7 @@ from app.hardware.recommend import Fit
 from app.models.setup_task import SetupProgress, Stage
 from app.ui.key_names import for_pairs, key
 from app.ui.models.state import PairCard, PairsState
-from app.ui.text import MARK, cell, percent, side_by_side
+from app.ui.text import MARK, cell, side_by_side
 from app.ui.widgets.choice_list import ChoiceList
 
 _SECTION_TITLES = ("★ Recommended for this machine", "On this machine", "To download", "Try offline (tiny)")
@@ -194,9 +194,9 @@ def status_text(card: PairCard, setup: SetupProgress | None) -> str:
     """Return the state of a pair on this machine, or of its setup, in a word or two."""
     if setup is not None and setup.stage is not Stage.READY and not card.set_up:
         if setup.stage is Stage.DOWNLOADING:
-            return percent(setup.share) if setup.files else "checking"
+            return f"{setup.share:.0%}" if setup.files else "checking"
         if setup.stage is Stage.STOPPED and setup.files:
-            return f"stopped {percent(setup.share)}"
+            return f"stopped {setup.share:.0%}"
         return str(setup.stage.value)
     if card.is_open:
         return "loaded"

@@ -21,7 +21,7 @@ from app.settings.placement import CPU
 from app.ui.actions import BY_ID
 from app.ui.key_names import key
 from app.ui.sidebar.readouts import Readouts, ReadoutView
-from app.ui.text import NONE, cell, cut, percent, tokens
+from app.ui.text import NONE, cell, cut, tokens
 
 Lines = Iterator[tuple[bool, Content]]
 """Lines that belong together, and whether each is shown without details."""
@@ -158,7 +158,7 @@ def _drafts(numbers: GenerationStats, shown: Readouts, width: int) -> Lines:
     text = acceptance(numbers.draft_n_accepted, numbers.draft_n) if share is not None else NONE
     yield True, _share_row("acceptance", text, share, width)
     recent = shown.recent.acceptance if shown.live else None
-    yield False, _share_row("recent", percent(recent) if recent is not None else NONE, recent, width)
+    yield False, _share_row("recent", f"{recent:.0%}" if recent is not None else NONE, recent, width)
     yield True, _row("tokens/step", _number(_decimal(numbers.per_step)))
     yield False, _row("draft length", _number(_decimal(numbers.draft_length), "tokens", "$draft"))
     share, sources = numbers.model_share, [f"{NONE:>{_VALUE_CELLS}}", ""]
@@ -212,7 +212,7 @@ def _decimal(number: float | None) -> str | None:
 
 def _partial(share: float) -> str:
     """Return a share as a percentage that is 0% or 100% only if the share is 0 or 1."""
-    text = percent(share)
+    text = f"{share:.0%}"
     return {"0%": "<1%", "100%": ">99%"}.get(text, text) if 0 < share < 1 else text
 
 

@@ -16,7 +16,7 @@ from app.engine.events import PromptProgress, Step
 from app.engine.stats import GenerationStats
 from app.engine.types import DraftingStatus
 from app.session.state import DraftState
-from app.ui.text import NONE, percent, sparkline, tokens
+from app.ui.text import NONE, sparkline, tokens
 from app.ui.widgets.row_canvas import RowCanvas, draw_soon
 from app.worker.events import FrequentEvent, LoadProgress, Measuring
 
@@ -190,7 +190,7 @@ class Readouts:
         has_waited = self.seconds >= SHORT_WAIT_S
         match event:
             case LoadProgress(share=share):
-                self.do(f"loading models {percent(share)}", share)
+                self.do(f"loading models {share:.0%}", share)
             case PromptProgress(left_s=left_s):
                 if has_waited or self.long_activity or (left_s or 0.0) >= SHORT_WAIT_S:
                     self.do(event.line(), event.done / event.total if event.total else None, is_long=True)
