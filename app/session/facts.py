@@ -76,10 +76,6 @@ class PairState:
 
     # Drafts
 
-    def drafting(self, mode: Drafting) -> DraftState:
-        """Return the drafting of an answer with this setting."""
-        return DraftState.of(mode, self.info, switched_on=self.drafts)
-
     def use_mode(self, mode: Drafting, *, again: bool = False) -> None:
         """Apply the setting; a new setting, or another pair (`again`), turns the drafts on if it allows them."""
         if again or mode != self._mode:
@@ -227,7 +223,7 @@ class ChatFacts:
 
     @property
     def drafting(self) -> DraftState:
-        return self._pair.drafting(drafting(self.settings))
+        return DraftState.of(drafting(self.settings), self.pair, switched_on=self._pair.drafts)
 
     @property
     def can_switch_running(self) -> bool:

@@ -237,9 +237,9 @@ class LineScroll(ScrollView, RowCanvas):
         self._anchor = None
         self.settle()
 
-    def show_at_top(self, item: Item, line: int = 0) -> None:
-        """Scroll a line of an item to the top."""
-        self._anchor = (item, line)
+    def show_at_top(self, item: Item) -> None:
+        """Scroll an item to the top."""
+        self._anchor = (item, 0)
         self.settle()
 
     def show_item(self, item: Item) -> None:

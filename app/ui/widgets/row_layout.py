@@ -42,12 +42,9 @@ class RowLayout(Generic[LineT]):
             del self._drawn[number]
         del self._ends[start:]
 
-    def redraw(self, number: int | None = None) -> None:
-        """Draw a row again, or all of them; their heights stay."""
-        if number is None:
-            self._drawn.clear()
-        else:
-            self._drawn.pop(number, None)
+    def redraw(self) -> None:
+        """Draw all rows again; their heights stay."""
+        self._drawn.clear()
 
     def ends(self, width: int) -> Sequence[int]:
         """Return the line below each row; nothing without a width."""
