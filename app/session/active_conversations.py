@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum
 from functools import reduce
 
 from app.conversations.attached import joined
 from app.conversations.tree import Document
 from app.core.errors import AppError
 from app.session.conversation import Conversation
-from app.session.library import Library, Mark
+from app.session.library import Library
+
+
+class Mark(Enum):
+    """Marks of conversations that are not open."""
+
+    ANSWERING = "answering"
+    ASKING = "asks you"
+    """A tool call waits for the user's permission."""
+    WAITING = "waiting"
+    """A prompt is queued."""
+    ANSWERED = "new answer"
+    """An answer ended, and the user has not opened it yet."""
 
 
 class ActiveConversations:

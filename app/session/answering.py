@@ -189,8 +189,8 @@ class Answering:
             return Change.MEASURED
         if event.request == self.title_job and isinstance(result, str):
             self.title_job = None
-            if result and self._titled is not None:
-                self._library.name(self._titled, result)
+            if result and (number := self._titled) is not None:
+                self._library.do(lambda store: store.name(number, result))
         return Change.NOTHING
 
     def end(self) -> None:

@@ -9,10 +9,10 @@ from app.conversations.tree import Node
 from app.core.errors import UsageError
 from app.engine.types import Drafting
 from app.models.pair_info import PairInfo
-from app.session.active_conversations import ActiveConversations
+from app.session.active_conversations import ActiveConversations, Mark
 from app.session.answering import Answering, Engine
 from app.session.conversation import Conversation
-from app.session.library import Library, Mark, StoreOpener
+from app.session.library import Library, StoreOpener
 from app.session.state import Blocked, BlockedError, Change, DraftState, Outcome, Phase, model_names
 from app.session.tool_use import Question, ToolUse
 from app.settings.layers import Resolved, drafting
@@ -109,8 +109,6 @@ class ChatFacts:
     ) -> None:
         self.engine = engine
         self.library = Library(open_store)
-        self.library.open_number = lambda: self.conversation.number
-        self.library.marks = lambda: self.marks
         self.is_behind = False
         self._active = ActiveConversations(self.library, lambda: self.models)
         self.phase = Phase.LOADING if is_loading else Phase.UNLOADED

@@ -1,10 +1,9 @@
-"""All stored conversations, and the open conversation."""
+"""All stored conversations."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from enum import Enum
 from typing import TYPE_CHECKING, TypeVar
 
 from app.conversations.message import Role
@@ -27,18 +26,6 @@ _REPEAT_S = 10.0
 """The same error is not reported again within this time."""
 
 
-class Mark(Enum):
-    """Marks of conversations that are not open."""
-
-    ANSWERING = "answering"
-    ASKING = "asks you"
-    """A tool call waits for the user's permission."""
-    WAITING = "waiting"
-    """A prompt is queued."""
-    ANSWERED = "new answer"
-    """An answer ended, and the user has not opened it yet."""
-
-
 class Library:
     """Opens the store; lists, searches, renames, pins and deletes conversations.
 
@@ -49,8 +36,6 @@ class Library:
 
     Attributes:
         store: The store, between `open_store` and `close`.
-        open_number: Returns the id of the open conversation, once it has a prompt.
-        marks: Returns what happens in conversations that are not open, by id.
         as_typed: Returns the text to type for a message, even if it looks like a command.
         has_history: Whether conversations outlive this run, so that a list is useful.
         say: Receives a line about the disk for the user.
@@ -59,8 +44,6 @@ class Library:
 
     def __init__(self, open_store: StoreOpener | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self.store: Store | None = None
-        self.open_number: Callable[[], int | None] = lambda: None
-        self.marks: Callable[[], Mapping[int, Mark]] = dict
         self.as_typed: Callable[[str], str] = str
         self.has_history = open_store is not None
         self.say: Callable[[str], object] = lambda text: None
@@ -88,11 +71,6 @@ class Library:
         if self.store.notice:
             self.say(self.store.notice)
         self._deleted = list(self.do(lambda store: store.deleted()) or ())
-
-    @property
-    def conversation(self) -> int | None:
-        """Return the id of the open conversation, once it has a prompt."""
-        return self.open_number()
 
     def state_name(self, conversation: int | None) -> str:
         """Return the name of a conversation's stored caches, or an empty text if it is only in memory."""
@@ -179,10 +157,6 @@ class Library:
     def rename(self, conversation: int, title: str) -> str:
         """Set the title and return it; an empty title restores the title made from the first prompt."""
         return self.do(lambda store: store.rename(conversation, title)) or ""
-
-    def name(self, conversation: int, title: str) -> None:
-        """Set a title from the model, unless the user chose a title."""
-        self.do(lambda store: store.name(conversation, title))
 
     def title(self, conversation: int | None) -> str:
         """Return the title of a conversation."""

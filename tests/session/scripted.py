@@ -77,7 +77,7 @@ class ScriptedSession:
     def path(self, conversation: int | None = None) -> list[tuple[str, str, State]]:
         """Return text, reasoning and state of the stored active branch."""
         store = self.other
-        number = conversation or self.library.conversation or store.summaries()[0].id
+        number = conversation or self.conversation.number or store.summaries()[0].id
         path = store.load(number).tree.path
         store.close()
         return [(node.text, node.reasoning, node.state) for node in path]
@@ -119,5 +119,5 @@ class ScriptedSession:
         """Ask and answer; return the conversation."""
         self.session.send(prompt)
         self.answers(text, reason)
-        assert self.library.conversation is not None
-        return self.library.conversation
+        assert self.conversation.number is not None
+        return self.conversation.number

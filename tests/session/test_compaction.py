@@ -131,7 +131,7 @@ def test_the_summary_can_be_changed_and_outlives_the_process(chat: ScriptedSessi
     summarized(chat)
     chat.session.set_summary("They talked about birds.")
     assert chat.session.conversation.summary == "They talked about birds."
-    number = chat.library.conversation
+    number = chat.conversation.number
     assert number is not None
     other = ScriptedSession(chat.file)
     assert other.session.open_conversation(number)
@@ -142,7 +142,7 @@ def test_the_summary_can_be_changed_and_outlives_the_process(chat: ScriptedSessi
 
 def test_an_exported_conversation_keeps_its_summary(chat: ScriptedSession, tmp_path: Path) -> None:
     summarized(chat)
-    number = chat.library.conversation
+    number = chat.conversation.number
     assert number is not None
     file = tmp_path / "conversations.json"
     file.write_text(to_json([chat.store.load(number)]))

@@ -124,7 +124,7 @@ def test_random_operations_keep_the_pictures_of_each_prompt(seed: int, tmp_path:
             case "fork" if path:
                 assert chat.session.open_conversation(chat.session.fork(choose.choice(path).id))
             case "restart":
-                number = chat.library.conversation
+                number = chat.conversation.number
                 chat.session.close()
                 chat = ScriptedSession(file)
                 assert number is None or chat.session.open_conversation(number)

@@ -63,8 +63,8 @@ def titled(tmp_path: Path) -> Iterator[ScriptedSession]:
 
 
 def title_of(chat: ScriptedSession) -> str:
-    assert chat.library.conversation is not None
-    return chat.store.load(chat.library.conversation).summary.title
+    assert chat.conversation.number is not None
+    return chat.store.load(chat.conversation.number).summary.title
 
 
 def test_the_model_names_a_conversation_after_its_first_answer(titled: ScriptedSession) -> None:
@@ -82,8 +82,8 @@ def test_the_model_names_a_conversation_after_its_first_answer(titled: ScriptedS
 
 def test_a_title_of_the_user_stays(titled: ScriptedSession) -> None:
     titled.exchange("a", "b")
-    assert titled.library.conversation is not None
-    titled.library.rename(titled.library.conversation, "Mine")
+    assert titled.conversation.number is not None
+    titled.library.rename(titled.conversation.number, "Mine")
     titled.session.handle(JobEnded(1001, "Theirs"))
     assert title_of(titled) == "Mine"
 

@@ -639,8 +639,8 @@ def test_operations_in_any_order_lose_nothing(tmp_path: Path, seed: int) -> None
         for request in chat.engine.requests[-1:]:
             made = [one.id for message in request.messages for one in message.tool_calls]
             assert made == [message.tool_call_id for message in request.messages if message.role is Role.TOOL]
-        if chat.library.conversation is not None and chat.conversation.running is None:
-            stored = chat.other.load(chat.library.conversation).tree
+        if chat.conversation.number is not None and chat.conversation.running is None:
+            stored = chat.other.load(chat.conversation.number).tree
             assert [(n.id, n.text, n.calls) for n in stored.path] == [
                 (n.id, n.text, n.calls) for n in chat.conversation.tree.path
             ]

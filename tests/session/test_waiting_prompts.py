@@ -5,7 +5,7 @@ from pathlib import Path
 
 from app.conversations.tree import State
 from app.engine.types import AutoDraft, FinishReason
-from app.session.library import Mark
+from app.session.active_conversations import Mark
 from app.session.state import Phase
 from app.worker.events import JobEnded, Loaded, PairChanged
 from app.worker.jobs import MeasureJob
@@ -28,8 +28,8 @@ def draft(chat: ScriptedSession, conversation: int) -> str:
 
 
 def number_of(chat: ScriptedSession) -> int:
-    assert chat.library.conversation is not None
-    return chat.library.conversation
+    assert chat.conversation.number is not None
+    return chat.conversation.number
 
 
 # In one conversation

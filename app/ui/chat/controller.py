@@ -253,11 +253,11 @@ class ChatController:
 
     async def open_conversation(self, conversation: int | None) -> None:
         """Open another conversation; None stays, unless the open conversation was deleted."""
-        library = self.session.library
-        if conversation is not None and conversation != library.conversation:
+        here = self.session.conversation.number
+        if conversation is not None and conversation != here:
             self.view.hint.forget()
             await self._leave_for(conversation)
-        elif library.has_deleted(library.conversation):
+        elif self.session.library.has_deleted(here):
             await self._leave_for(None)
 
     async def open_found(self, found: ConversationPicker.Chosen | None) -> None:

@@ -139,7 +139,7 @@ class ConversationCommands:
 
     async def action_export(self, name: str = "") -> None:
         """Write the conversation to a new file, by default named like its title; as JSON if the name says so."""
-        number = self._library.conversation
+        number = self._session.conversation.number
         conversation = self._library.load_whole(number) if number is not None else None
         if conversation is None:
             raise AppError("There is nothing to export yet.")
@@ -175,7 +175,7 @@ class ConversationCommands:
         self._line.begin(hint, f"/{name} {argument}", self._run, is_prompt=True)
 
     def _open_conversation(self) -> int:
-        number = self._library.conversation
+        number = self._session.conversation.number
         if number is None:
             raise AppError("This conversation is empty; send a prompt first.")
         return number

@@ -170,7 +170,7 @@ class ChatScreen(BaseScreen[None]):
         if self.session.library.is_open:
             from app.ui.conversations.picker import ConversationsScreen
 
-            self._open(ConversationsScreen(self.session.library, words), self.controller.open_found)
+            self._open(ConversationsScreen(self.session, words), self.controller.open_found)
 
     # Found by name: the sidebar is filled after the first frame, and the picker is imported then.
 

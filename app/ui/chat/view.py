@@ -102,10 +102,9 @@ class ChatView(Vertical):
         """Why no pair is loaded."""
 
     def compose(self) -> ComposeResult:
-        library = self.session.library
         yield HeaderLine(self.session.title)
         with Horizontal(id="workspace"):
-            yield Sidebar(library)
+            yield Sidebar(self.session)
             with Vertical():
                 yield MessageList()
                 yield VerticalScroll(id="failure", can_focus=False)
@@ -119,7 +118,7 @@ class ChatView(Vertical):
         yield (menu := Suggestions())
         with Horizontal(id="entry"):
             yield Static(MARK, id="mark")
-            prompt = PromptInput(menu, library)
+            prompt = PromptInput(menu, self.session.library)
             prompt.past.waiting = lambda: self.session.queued
             prompt.picture_note = self._why_no_pictures
             yield prompt

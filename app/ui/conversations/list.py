@@ -12,7 +12,7 @@ from textual.widget import Widget
 from app.conversations.search import Excerpt, Hit
 from app.conversations.tree import Summary
 from app.core.printable import printable
-from app.session.library import Mark
+from app.session.active_conversations import Mark
 from app.ui.reading.rows import wrapped
 from app.ui.text import MARK, cell, cut, day, when
 from app.ui.widgets.choice_list import ChoiceList

@@ -15,7 +15,7 @@ from textual.message import Message
 from textual.widgets import Input
 
 from app.core.printable import printable
-from app.session.library import Library
+from app.session.session import Session
 from app.ui.actions import bindings
 from app.ui.base_screen import SubScreen
 from app.ui.conversations.list import ConversationList, ConversationRow
@@ -64,10 +64,10 @@ class ConversationPicker(Vertical):
     class DeletedOrRestored(Message):
         """Conversations were deleted or restored."""
 
-    def __init__(self, library: Library, placeholder: str, words: str = "", *, select_at_once: bool = False) -> None:
+    def __init__(self, session: Session, placeholder: str, words: str = "", *, select_at_once: bool = False) -> None:
         super().__init__()
         self._words = words
-        self._library = library
+        self._session, self._library = session, session.library
         self._placeholder = placeholder
         self._select_at_once = select_at_once
         self._renamed: int | None = None
@@ -79,7 +79,7 @@ class ConversationPicker(Vertical):
 
     def on_mount(self) -> None:
         self.search_input.value = self._words
-        self.show(self._library.conversation)
+        self.show(self._session.conversation.number)
 
     @on(events.DescendantFocus)
     @on(events.DescendantBlur)
@@ -167,11 +167,11 @@ class ConversationPicker(Vertical):
     def update(self) -> None:
         """Show changes; keep the chosen row of a search."""
         row = self.conversations.row if self.has_focus_within else None
-        self.show(row.summary.id if row is not None else self._library.conversation)
+        self.show(row.summary.id if row is not None else self._session.conversation.number)
 
     def show(self, chosen: int | None = None) -> None:
         """Show the found conversations, with one of them chosen; None keeps the index."""
-        query, current, marks = self.search_input.value, self._library.conversation, self._library.marks()
+        query, current, marks = self.search_input.value, self._session.conversation.number, self._session.marks
         known = {summary.id: summary for summary in self._library.summaries()}
         if query.strip():
             hits = {hit.conversation: hit for hit in self._library.search(query) if hit.conversation in known}
@@ -197,9 +197,9 @@ class ConversationsScreen(SubScreen[ConversationPicker.Chosen | None]):
 
     conversations = query_one(ConversationList)
 
-    def __init__(self, library: Library, words: str = "") -> None:
+    def __init__(self, session: Session, words: str = "") -> None:
         super().__init__()
-        self._picker = ConversationPicker(library, "type to search all messages", words)
+        self._picker = ConversationPicker(session, "type to search all messages", words)
 
     def compose_body(self) -> ComposeResult:
         yield self._picker

@@ -9,7 +9,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import Screen
 
-from app.session.library import Library
+from app.session.session import Session
 from app.ui.key_names import key
 from app.ui.keys import Word, Words
 
@@ -20,21 +20,21 @@ class Sidebar(Vertical):
     The list is for the mouse; a key opens the full-screen list.
     """
 
-    def __init__(self, library: Library) -> None:
+    def __init__(self, session: Session) -> None:
         super().__init__()
-        self._library = library
+        self._session = session
         self._fills = False
         self._filled = False
 
     async def fill(self) -> None:
         """Show the conversations when the store is open and the sidebar is visible."""
-        if self._fills or not self._library.is_open or not self.display:
+        if self._fills or not self._session.library.is_open or not self.display:
             return
         from app.ui.conversations.picker import ConversationPicker
 
         self._fills = True
         self._words = Words()
-        self._picker = ConversationPicker(self._library, f"search  {key('chat.open')}", select_at_once=True)
+        self._picker = ConversationPicker(self._session, f"search  {key('chat.open')}", select_at_once=True)
         await self.mount(self._picker, self._words)
         self._picker.search_input.can_focus = False
         self._filled = True
@@ -62,6 +62,6 @@ class Sidebar(Vertical):
         # In a new conversation no row is marked.
         if row is not None and row.is_open:
             words = {"rename": picker.action_rename, "pin": picker.action_pin, "delete": picker.action_delete}
-        if self._library.can_undelete:
+        if self._session.library.can_undelete:
             words["undo"] = picker.action_undelete
         self._words.say([Word(Content.styled(name, "$quiet"), clicked) for name, clicked in words.items()])

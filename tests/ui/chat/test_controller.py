@@ -257,7 +257,7 @@ async def test_a_conversation_is_forked_at_a_message(file: Path) -> None:
         await chat.exchange("two", "second")
         await chat.pilot.press("ctrl+up", "up", "up", "ctrl+k")
         await chat.until(lambda: chat.said == ["You", "one", "Answer", "first"])
-        assert chat.screen.session.library.conversation == 2
+        assert chat.screen.session.conversation.number == 2
 
 
 @pytest.fixture

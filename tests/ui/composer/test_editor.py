@@ -129,7 +129,7 @@ async def test_a_paste_waits_in_the_draft_of_its_conversation() -> None:
     store = Store()
     async with open_chat(store=lambda: store) as chat:
         await chat.exchange("hello", "hi")
-        number = chat.screen.session.library.conversation
+        number = chat.screen.session.conversation.number
         assert number is not None
         await paste(chat, LONG)
         await chat.pilot.press("ctrl+n")
