@@ -29,7 +29,7 @@ from app.models.model_facts import read_facts
 from app.models.pair_summary import without_draft
 from app.settings.checking import in_one_line
 from app.worker.known_pairs import DEFAULT_PAIR, about_catalog, catalog, registry
-from app.worker.loading import asked_here, placed_here, query_servers, unless_damaged
+from app.worker.loading import asked_here, placed_here, unless_damaged
 
 _SPEED = "speed and causes"
 _NOT_FITTED = (
@@ -61,9 +61,8 @@ def check_pair(given: Given, facts: Facts) -> PairReport:
         if facts.failure is not None:
             return _report(name, title, f"{why}; see llama.cpp above")
         local = memory_rooms(facts.devices)
-        servers = query_servers(loader.process.rpc)
-        asked = asked_here(loader, lambda: local, servers)
-        rooms = with_remote(local, servers)
+        asked = asked_here(loader, lambda: local)
+        rooms = with_remote(local, asked.rpc)
         found = unless_damaged(asked, lambda params: fitting_of(params, rooms))
         draft = read_facts(found.params.draft) if found.params.draft is not None else None
         check = check_models(read_facts(found.params.target), draft)

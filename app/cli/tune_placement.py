@@ -20,11 +20,11 @@ from app.hardware.devices import fast_devices
 from app.llama.cancel import CancelFlag
 from app.llama.fitting import tuned_placement
 from app.llama.fitting.fit_pair import Fitting, fitting_of
-from app.llama.fitting.machine_room import memory_rooms, with_remote
+from app.llama.fitting.machine_room import memory_rooms
 from app.llama.params import PairParams
 from app.settings.layers import Layer
 from app.settings.placement import experts_in_ram
-from app.worker.loading import asked_here, placed_here, query_servers
+from app.worker.loading import asked_here, placed_here
 from app.worker.pair_loader import PairLoader
 
 _BUDGET_NS, _N_PASSES = 10_000_000_000, 2
@@ -64,9 +64,8 @@ class PlacementRow:
 
 def compare_placements(loader: PairLoader, *, as_json: bool) -> int:
     """Measure placements one after the other and save the fastest; return the exit code."""
-    servers = query_servers(loader.process.rpc)
-    rooms = with_remote(memory_rooms(), servers)
-    asked = asked_here(loader, lambda: rooms, servers, use_tuned=False)
+    rooms = memory_rooms()
+    asked = asked_here(loader, lambda: rooms, use_tuned=False)
     asked = asked.over({"model.cache_ram": 0, "model.cache_disk": 0})
     if asked.model.on_cpu or not (fast_devices(rooms) or asked.model.devices):
         print_result({"acceptance": None, "placements": [], "best": None}, [_NO_GPU], as_json=as_json)

@@ -89,7 +89,7 @@ def try_head(path: Path, pair: PairParams) -> bool:
     facts = head_facts(read_header(path, tensors=True, vocabulary=False)) or MTP_IN_TARGET
     is_mtp = facts.kind is Source.MTP
     library.start()
-    add_servers(pair.rpc)
+    add_servers(pair.addresses)
     places = {pair.target: pair.model, path: pair.draft_model if path != pair.target else pair.model}
     models = [no_alloc(file, replace(place, load_mtp=is_mtp and file == path)) for file, place in places.items()]
     params = ContextParams(256)

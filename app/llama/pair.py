@@ -98,7 +98,7 @@ class NativePair:
             )
         draft_file, params = checked_pair(params, progress, self.notices)
         params = checked_projector(params, target_file.header, partial(progress, "projector"), self.notices)
-        add_servers(params.rpc)
+        add_servers(params.addresses)
         with ExitStack() as stack:
             self.model = Model(target_file, params.model, partial(progress, "target"))
             stack.callback(self.model.close)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from app.core.errors import UsageError
 from app.engine.auto.cost_profile import MAX_BATCH
@@ -17,6 +18,9 @@ from app.settings.kinds import Value
 from app.settings.layers import DEFAULTS, Layer, Resolved
 from app.settings.model_params import ANYWHERE, DRAFT_ANYWHERE, ContextParams, ModelParams
 from app.settings.placement import needs_flash_attention
+
+if TYPE_CHECKING:
+    from app.hardware.rpc import RpcServer
 
 FLASH_ATTENTION = {"auto": -1, "off": 0, "on": 1}
 CPU_LABEL = "CPU"
@@ -34,7 +38,7 @@ class PairParams:
         settings: Settings of the pair; a plan may change some of them.
         draft_model: Placement of the draft's weights, which are never split.
         memory_dir: Folder for learned statistics; None saves nothing.
-        rpc: Addresses of servers of remote devices; only in a process that may die.
+        rpc: Servers of remote devices; only in a process that may die.
         n_threads_batch: CPU threads for prompts; by default `n_threads`. Both models use the same numbers, because
             llama.cpp creates its threads again when the number changes.
         memory: Estimated memory of both models on each device; () without an estimate.
@@ -51,7 +55,7 @@ class PairParams:
     model: ModelParams = ANYWHERE
     draft_model: ModelParams = DRAFT_ANYWHERE
     memory_dir: Path | None = None
-    rpc: tuple[str, ...] = ()
+    rpc: tuple[RpcServer, ...] = ()
     n_threads_batch: int | None = None
     notices: tuple[str, ...] = ()
     memory: tuple[DeviceMemory, ...] = ()
@@ -100,6 +104,11 @@ class PairParams:
     def draft_kv_type(self) -> str:
         """Return the KV cache type of the draft."""
         return _kv_type(self.settings["draft.kv_type"])
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Return the addresses of the servers of remote devices."""
+        return tuple(server.address for server in self.rpc)
 
     @property
     def yields_cpu(self) -> bool:

@@ -83,7 +83,7 @@ def pair_identity(params: PairParams) -> str:
         processor_kind(),
         str(params.n_threads),
         params.settings["model.flash_attn"],
-        *params.rpc,
+        *params.addresses,
     ]
     if params.draft is not None:
         parts += [fingerprint(params.draft), *_placement(params.draft_model, params.draft_kv_type)]

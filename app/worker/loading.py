@@ -57,15 +57,14 @@ def load(chosen: ChosenPair, cancel: threading.Event, progress: Progress) -> Loa
     from app.llama.pair import NativePair
 
     assert isinstance(cancel, CancelFlag)
-    servers = query_servers(chosen.process.rpc)
-    asked = asked_here(chosen, memory_rooms, servers)
+    asked = asked_here(chosen, memory_rooms)
     while True:
-        params = _placed(asked, servers)
+        params = _placed(asked)
         try:
             return NativePair(params, cancel, progress)
         except NoMemoryError as error:
             if params.n_ctx_auto in (None, DEFAULT_CONTEXT):
-                raise ran_out(asked, known_pairs(), error, servers) from error
+                raise ran_out(asked, known_pairs(), error) from error
         # Tandem chose a longer context than the default.
         asked = replace(asked, n_ctx_auto=DEFAULT_CONTEXT)
 
@@ -76,13 +75,12 @@ def measured_params(chosen: ChosenPair, *, load_mtp: bool = False) -> PairParams
     Measurements use the default context, so that they can be compared, no stored caches, and no pictures. `load_mtp`
     also loads the target's MTP layer if the pair has another draft.
     """
-    servers = query_servers(chosen.process.rpc)
-    asked = replace(asked_here(chosen, memory_rooms, servers), n_ctx_auto=DEFAULT_CONTEXT)
+    asked = replace(asked_here(chosen, memory_rooms), n_ctx_auto=DEFAULT_CONTEXT)
     asked = replace(asked, model=replace(asked.model, load_mtp=load_mtp or asked.model.load_mtp), projector=None)
-    return _placed(asked, servers).over({"model.cache_ram": 0, "model.cache_disk": 0})
+    return _placed(asked).over({"model.cache_ram": 0, "model.cache_disk": 0})
 
 
-def _placed(asked: PairParams, servers: tuple[RpcServer, ...]) -> PairParams:
+def _placed(asked: PairParams) -> PairParams:
     # This import loads llama.cpp.
     from app.llama.library import use_offload
 
@@ -93,7 +91,7 @@ def _placed(asked: PairParams, servers: tuple[RpcServer, ...]) -> PairParams:
     if asked.tuned:
         notices += (f"Placement by ⟨tune⟩: {in_fixes(asked.tuned)}.",)
     asked = replace(asked.over({"model.offload_min_batch": used}), notices=notices)
-    return placed_here(asked, lambda params: fitted(params, known_pairs(), servers))
+    return placed_here(asked, lambda params: fitted(params, known_pairs()))
 
 
 def query_servers(addresses: Sequence[str]) -> tuple[RpcServer, ...]:
@@ -111,15 +109,14 @@ def query_servers(addresses: Sequence[str]) -> tuple[RpcServer, ...]:
     return tuple(map(query_server, addresses))
 
 
-def asked_here(
-    chosen: ChosenPair, local: Callable[[], Rooms], servers: Sequence[RpcServer] = (), *, use_tuned: bool = True
-) -> PairParams:
-    """Return what the settings request, before memory is estimated.
+def asked_here(chosen: ChosenPair, local: Callable[[], Rooms], *, use_tuned: bool = True) -> PairParams:
+    """Return what the settings request, before memory is estimated; query the servers of remote devices.
 
     Args:
         local: Lists the memory of this machine.
         use_tuned: Use the placement that was measured to be the fastest, if any.
     """
+    servers = query_servers(chosen.process.rpc)
     pair, files, notices = chosen.pair, chosen.files, about_catalog(chosen.pair)
     target = files.target.path if files is not None else _file(pair.target, pair)
     draft: Path | None = None
@@ -132,13 +129,11 @@ def asked_here(
     params = PairParams.of(chosen.settings, target, draft)
     params = replace(params, memory_dir=memory_dir(), notices=notices, preferred_ctx=chosen.preferred_ctx)
     params = _with_draft_type(params, drafts=drafting(chosen.settings) is not None)
-    params = replace(params, projector=_projector(params, files))
-    if servers:
-        params = replace(params, rpc=tuple(server.address for server in servers))
-        if not params.draft_model.devices:
-            # A draft that waits for the network at every token gains nothing.
-            here = next((room.name for room in fast_devices(local())), CPU)
-            params = replace(params, draft_model=replace(params.draft_model, devices=(here,)))
+    params = replace(params, projector=_projector(params, files), rpc=servers)
+    if servers and not params.draft_model.devices:
+        # A draft that waits for the network at every token gains nothing.
+        here = next((room.name for room in fast_devices(local())), CPU)
+        params = replace(params, draft_model=replace(params.draft_model, devices=(here,)))
     return with_tuned_placement(params, local) if use_tuned else params
 
 

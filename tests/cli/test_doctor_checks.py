@@ -187,7 +187,7 @@ def test_rpc_devices_hold_the_target_and_draft_stays_local(
     demo_target: Path, demo_draft: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = RpcServer("10.0.0.1:1", (24 * GB,))
-    monkeypatch.setattr("app.cli.doctor_checks.query_servers", lambda addresses: (server,) if addresses else ())
+    monkeypatch.setattr("app.worker.loading.query_servers", lambda addresses: (server,) if addresses else ())
     found = check_pair({"rpc": ("far:1",)}, FACTS).facts
 
     assert [model["device"] for model in found["models"]] == ["RPC0", CPU]

@@ -264,12 +264,13 @@ GPUS = tuple(Device(f"CUDA{i}", "gpu", "CUDA", 24 * GB, "A card", 24 * GB) for i
     ],
 )
 def test_layers_that_share_tensors_get_the_devices_of_their_target(
-    tmp_path: Path, flags: dict[str, object], noticed: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: dict[str, object], noticed: bool
 ) -> None:
     target, draft = write_target(tmp_path / "target.gguf"), write_dflash(tmp_path / "draft.gguf")
     loader = read_pair({"target": str(target), "draft": str(draft), **flags})
     asked = loading.asked_here(loader, lambda: memory_rooms(GPUS), use_tuned=False)
-    remote = loading.asked_here(loader, lambda: memory_rooms(GPUS), (RpcServer("host:1", (GB,)),), use_tuned=False)
+    monkeypatch.setattr(loading, "query_servers", lambda _: (RpcServer("host:1", (GB,)),))
+    remote = loading.asked_here(loader, lambda: memory_rooms(GPUS), use_tuned=False)
 
     found, far = (fit_pair.fitting_of(one, memory_rooms(GPUS), certain=9.0).params for one in (asked, remote))
     assert found.draft_model.devices == found.model.devices

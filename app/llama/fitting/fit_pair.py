@@ -21,7 +21,6 @@ from app.settings.model_params import ModelParams
 from app.settings.placement import CPU, experts_in_ram
 
 if TYPE_CHECKING:
-    from app.hardware.rpc import RpcServer
     from app.llama.params import PairParams
 
 _CERTAIN_FIT_SHARE = 0.75
@@ -96,7 +95,7 @@ class Fitting:
         return DoesNotFitError(message or f"{names} does not fit: it {self.shortage}.", self.offers(pairs))
 
 
-def fitted(params: PairParams, pairs: Sequence[Pair], servers: Sequence[RpcServer] = ()) -> PairParams:
+def fitted(params: PairParams, pairs: Sequence[Pair]) -> PairParams:
     """Return the pair with every layer placed in the free memory, including RPC servers.
 
     Raises:
@@ -108,10 +107,10 @@ def fitted(params: PairParams, pairs: Sequence[Pair], servers: Sequence[RpcServe
     safe = SafeFiles(params.safe_files)
     # A child process loads a new file anyway, so it can also measure it.
     is_known = all(safe.survived(path) for path in (params.target, params.draft) if path is not None)
-    found = fitting_of(params, with_remote(memory_rooms(), servers), certain=_CERTAIN_FIT_SHARE if is_known else 0.0)
+    found = fitting_of(params, with_remote(memory_rooms(), params.rpc), certain=_CERTAIN_FIT_SHARE if is_known else 0.0)
     if not found.plan.fits and params.projector is not None and params.settings["model.mmproj"] == "auto":
         notices = (*params.notices, "Pictures cannot be read: memory has no room for the projector.")
-        return fitted(replace(params, projector=None, notices=notices), pairs, servers)
+        return fitted(replace(params, projector=None, notices=notices), pairs)
     if not found.plan.fits:
         raise found.refusal(pairs)
     found = with_open_context(found)
@@ -121,12 +120,10 @@ def fitted(params: PairParams, pairs: Sequence[Pair], servers: Sequence[RpcServe
     return replace(found.params, n_ctx_room=context_room(found), notices=notices)
 
 
-def ran_out(
-    params: PairParams, pairs: Sequence[Pair], error: NoMemoryError, servers: Sequence[RpcServer] = ()
-) -> AppError:
+def ran_out(params: PairParams, pairs: Sequence[Pair], error: NoMemoryError) -> AppError:
     """Return the error for a load that ran out of memory despite the estimate, with offers for less memory."""
     try:
-        found = fitting_of(params, with_remote(memory_rooms(), servers))
+        found = fitting_of(params, with_remote(memory_rooms(), params.rpc))
     except AppError:
         return error
     loads = {load.device.lower(): load for load in found.plan.loads}

@@ -112,7 +112,7 @@ def placement_file(params: PairParams) -> Path | None:
         return None
     caches = params.kv_type, params.draft_kv_type, params.settings["model.flash_attn"]
     requested, automatic = (params.model, params.draft_model, *caches), sorted(_automatic(params))
-    parts = (models, requested, params.n_ctx, params.rpc, automatic, build_identity(), processor_kind())
+    parts = (models, requested, params.n_ctx, params.addresses, automatic, build_identity(), processor_kind())
     return params.memory_dir / "placements" / f"{hashlib.sha256(repr(parts).encode()).hexdigest()[:32]}.json"
 
 
