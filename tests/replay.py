@@ -121,8 +121,7 @@ def replay(
     strategy = make(drafter, lambda: round(now))
     sequence = [*trace.prompt, trace.text[0]]
     end = len(trace.prompt) + len(trace.text)
-    for _ in strategy.begin(AnswerStart(sequence, len(trace.text), trace.is_end), lambda: False):
-        pass
+    list(strategy.begin(AnswerStart(sequence, len(trace.text), trace.is_end), lambda: False))
     steps = []
     while len(sequence) < end:
         started = now

@@ -32,8 +32,7 @@ def sample() -> Sample:
     cache = TokenCache(FakeModel(script(ANSWER, start=len(PROMPT))))
     rows = []
     for token in [None, *ANSWER[:-1]]:
-        for _ in cache.process(PROMPT if token is None else [token], lambda: False):
-            pass
+        list(cache.process(PROMPT if token is None else [token], lambda: False))
         rows.append(np.array(cache.logits(0)))
     return Sample(PROMPT, ANSWER, rows)
 

@@ -77,8 +77,7 @@ def undrafted(rule: Rule, prompt: Sequence[int] = PROMPT, max_tokens: int = 20) 
 
 def begun(strategy: _S, sequence: Sequence[int]) -> _S:
     """Let a strategy prepare for an answer; return it."""
-    for _ in strategy.begin(AnswerStart([*sequence], 256, lambda token: token == END), lambda: False):
-        pass
+    list(strategy.begin(AnswerStart([*sequence], 256, lambda token: token == END), lambda: False))
     return strategy
 
 

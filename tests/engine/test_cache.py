@@ -35,8 +35,7 @@ def test_an_edited_question_does_not_read_the_document_again() -> None:
     model.can_truncate = False
     cache = TokenCache(model)
     document = [i % 9 for i in range(5000)]
-    for _ in cache.read([*document, *[1] * 300], cancelled=lambda: False):
-        pass
+    list(cache.read([*document, *[1] * 300], cancelled=lambda: False))
 
     left = cache.reuse([*document, *[2] * 300])
     assert 4096 <= left <= 5000

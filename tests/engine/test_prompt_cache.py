@@ -49,8 +49,7 @@ class Conversations:
         """Read a prompt; return how many of its tokens needed no reading."""
         self.prompt_cache.prepare(prompt, name)
         n_cached = self.cache.reuse(prompt)
-        for _ in self.cache.read(prompt, lambda: False):
-            pass
+        list(self.cache.read(prompt, lambda: False))
         return n_cached
 
 
@@ -79,8 +78,7 @@ def test_the_draft_model_is_saved_and_restored_with_the_target() -> None:
         chats.read(prompt)
         before = len(draft.tokens)
         draft.reuse(prompt)
-        for _ in draft.read(prompt, lambda: False):
-            pass
+        list(draft.read(prompt, lambda: False))
     assert before == len(A)
 
 

@@ -42,8 +42,7 @@ def read(model: Device, n_tokens: int, times: int = 1) -> None:
     cache = TokenCache(model)
     for _ in range(times):
         cache.rollback(0)
-        for _ in cache.process([5] * n_tokens, lambda: False):
-            pass
+        list(cache.process([5] * n_tokens, lambda: False))
 
 
 @pytest.mark.parametrize("first", [1, 64])

@@ -171,8 +171,7 @@ def test_the_cancel_flag_stops_a_long_prompt_inside_a_decode(
     other.start()
     prompt = (tokens * 200)[:2000]
     with pytest.raises(Interrupted):
-        for _ in cache.process(prompt, cancelled=lambda: False):
-            pass
+        list(cache.process(prompt, cancelled=lambda: False))
     other.join(HANGS_S)
 
     # The first batch stays. The canceled batch leaves no token, or all of them if it ended just before.

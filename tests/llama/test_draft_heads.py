@@ -158,8 +158,7 @@ def assert_equals_fresh_read(
     n = len(sequence) - head.at_once
     assert sorted(known) == list(range(n))
     assert [known[at][0] for at in range(n)] == list(sequence[:n])
-    for _ in fresh.target.process(sequence[:-1], lambda: False):
-        pass
+    list(fresh.target.process(sequence[:-1], lambda: False))
     drafter_of(fresh).draft(sequence, 1, take)
     # The target rounds differently in batches of other sizes, and these models amplify it.
     for at in range(n):
@@ -310,8 +309,7 @@ def test_drafts_end_with_the_context(new_pair: NewPair) -> None:
 def test_automatic_drafting_measures_and_stays_lossless(new_pair: NewPair) -> None:
     pair = new_pair()
     plain, _ = answer(pair, NoDrafting(), n_tokens=60)
-    for _ in pair.measure_costs(lambda: False):
-        pass
+    list(pair.measure_costs(lambda: False))
     assert pair.memory is not None
     profile = pair.memory.costs.profile
     assert profile.draft_ns + profile.draft_start_ns > 0
@@ -459,8 +457,7 @@ def test_the_wait_for_hidden_rows_counts_as_reading_the_prompt(
 
     monkeypatch.setattr(draft_heads, "time", SimpleNamespace(perf_counter_ns=lambda: now[0]))
     head._functions[name] = slow
-    for _ in pair.target.process(PROMPT[:40], lambda: False):
-        pass
+    list(pair.target.process(PROMPT[:40], lambda: False))
     seconds = pair.target.seconds_to_read(40)
 
     assert seconds is not None
@@ -544,8 +541,7 @@ def test_draft_layers_are_judged_on_text_of_the_target(new_pair: NewPair) -> Non
     drafter = drafter_of(pair)
     n = 24
     pair.target.rollback(0)
-    for _ in pair.target.process(PROMPT, lambda: False):
-        pass
+    list(pair.target.process(PROMPT, lambda: False))
     rows, text = [], list[int]()
     for _ in range(n):
         rows.append(np.array(pair.target.logits(0)))

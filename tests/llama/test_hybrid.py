@@ -38,8 +38,7 @@ HALF_LENGTH = 100
 
 def assert_equals_fresh_context(cache: TokenCache, fresh: Context) -> None:
     """Check that the tokens after a prompt equal those of a fresh context."""
-    for _ in cache.process(PROMPT[cache.reuse(PROMPT) :], cancelled=lambda: False):
-        pass
+    list(cache.process(PROMPT[cache.reuse(PROMPT) :], cancelled=lambda: False))
     fresh.decode(PROMPT, 1)
     np.testing.assert_allclose(cache.logits(0), fresh.logits(0), atol=0.02)
 
@@ -91,8 +90,7 @@ def test_a_failed_batch_leaves_an_empty_cache(
 def test_tokens_before_a_kept_state_are_not_read_again(hybrid: Model, new_context: NewContext) -> None:
     context = new_context(of=hybrid)
     cache = TokenCache(context)
-    for _ in cache.read([*PROMPT[:150], *range(40, 50)], cancelled=lambda: False):
-        pass
+    list(cache.read([*PROMPT[:150], *range(40, 50)], cancelled=lambda: False))
     for token in range(60, 70):
         cache.evaluate((token,), 1)
 
@@ -209,8 +207,7 @@ def test_a_pair_drafts_if_the_target_can_roll_back(
     assert (pair.drafter is not None) is can
     assert pair.info.why_no_draft(AutoDraft()) == (None if can else "the state of this model cannot be rolled back")
     assert bool(told) is not can
-    for _ in pair.measure_costs(lambda: False):
-        pass
+    list(pair.measure_costs(lambda: False))
     assert pair.memory is not None
     widths = pair.memory.costs.snapshot().batch_ns
     assert max(widths) == (1 + N_SNAPSHOTS if can else 1)

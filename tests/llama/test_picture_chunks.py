@@ -149,8 +149,7 @@ def test_greedy_text_after_a_picture_equals_no_draft(draft: str, new_pair: NewPa
 
 def logits_after(pair: NativePair, prompt: Sequence[int]) -> Any:
     pair.target.reuse(prompt)
-    for _ in pair.target.read(prompt, lambda: False):
-        pass
+    list(pair.target.read(prompt, lambda: False))
     return pair.target.logits(0).copy()
 
 

@@ -132,8 +132,7 @@ def test_a_pair_with_a_tried_projector_reads_pictures(open_pair: OpenPair, param
     pair = open_pair(params("m-rope"))
     assert not pair.notices
     prompt = pair.prompts.build([Message(Role.USER, f"{MARK}?", pictures=(picture(56, 56),))])
-    for _ in pair.target.read(prompt.tokens, lambda: False):
-        pass
+    list(pair.target.read(prompt.tokens, lambda: False))
 
 
 def test_a_child_that_cannot_start_is_no_fault_of_the_file(

@@ -69,8 +69,7 @@ class Process:
         """Read a prompt; return how many of its tokens needed no reading."""
         self.prompts.prepare(prompt, name)
         n_cached = self.cache.reuse(prompt)
-        for _ in self.cache.read(prompt, lambda: False):
-            pass
+        list(self.cache.read(prompt, lambda: False))
         return n_cached
 
     def end(self) -> None:

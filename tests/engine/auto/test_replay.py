@@ -187,8 +187,7 @@ def test_a_prompt_that_costs_more_to_read_than_drafts_can_save_is_not_read() -> 
         statistics.costs.profile.draft_prompt_ns = token_ns
         drafter = RecordedDraft(edit, 0.0, lambda cost: None, reading=1.0)
         strategy = AutomaticDrafting(statistics, [drafter])
-        for _ in strategy.begin(AnswerStart([*edit.prompt, edit.text[0]], 256), lambda: False):
-            pass
+        list(strategy.begin(AnswerStart([*edit.prompt, edit.text[0]], 256), lambda: False))
 
         assert drafter.unread([*edit.prompt, edit.text[0]]) == (0 if reads else len(edit.prompt))
         assert (strategy.status.reason or "").startswith("reading this text would cost more") is not reads

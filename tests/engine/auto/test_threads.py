@@ -71,8 +71,7 @@ def test_the_fastest_numbers_are_found(
 def test_single_tokens_follow_each_other_and_prompts_start_empty(single_ns: int, n_prompt: int) -> None:
     machine, text = Machine({2: single_ns}, {2: 10}), list(range(40))
 
-    for _ in measure_threads(TokenCache(machine), text, machine.use, (2,), lambda: machine.now):
-        pass
+    list(measure_threads(TokenCache(machine), text, machine.use, (2,), lambda: machine.now))
 
     singles = [(token,) for token in range(5)]
     assert machine.batches == [*singles, *singles, *singles, *[tuple(text[:n_prompt])] * 3]
