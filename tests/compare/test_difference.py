@@ -27,11 +27,11 @@ PLACE = 6
 
 
 class Rounding(FakeModel):
-    """A model whose logits change with the batch size, like real models."""
+    """A model whose logits after some number of tokens change with the batch size, like those of real models."""
 
-    def __init__(self, rule: Rule, gap: float, moves: float) -> None:
+    def __init__(self, rule: Rule, gap: float, moves: float, after: int = len(PROMPT) + PLACE) -> None:
         super().__init__(rule)
-        self.gap, self.moves, self.width = gap, moves, 1
+        self.gap, self.moves, self.after, self.width = gap, moves, after, 1
         self.remembers = False
 
     def decode(self, tokens: Sequence[int], n_outputs: int) -> None:
@@ -40,7 +40,7 @@ class Rounding(FakeModel):
 
     def _row(self) -> np.ndarray:
         row = super()._row()
-        if len(self.cells) == len(PROMPT) + PLACE:
+        if len(self.cells) == self.after:
             row[61] = row.max() - self.gap + (self.moves if self.width > 1 else 0.0)
         return row
 

@@ -1,7 +1,6 @@
 """Draft models of one target, compared on the same text."""
 
-from collections.abc import Generator, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
@@ -12,20 +11,10 @@ from app.engine.auto.cost_profile import CostProfile
 from app.engine.auto.curve import CostModel
 from app.engine.cache import TokenCache
 from app.engine.draft_model import ModelDrafter
-from tests.fakes import N_VOCAB, FakeModel, always, script
+from tests.fakes import N_VOCAB, FakeModel, always, script, to_end
 
-T = TypeVar("T")
 PROMPT, ANSWER = [5, 6, 7], [10, 11, 12, 13]
 BATCHES = {1: 10e6, 2: 11e6, 4: 12e6, 8: 14e6}
-
-
-def result(work: Generator[float, None, T]) -> T:
-    try:
-        while True:
-            assert 0.0 <= next(work) <= 1.0
-    except StopIteration as end:
-        found: T = end.value
-        return found
 
 
 def sample() -> Sample:
@@ -40,7 +29,8 @@ def sample() -> Sample:
 def judged(model: FakeModel, samples: Sequence[Sample], *, cancelled: bool = False) -> Agreement:
     drafter = ModelDrafter(TokenCache(model), N_VOCAB, is_end=lambda token: False)
     target = TokenCache(FakeModel(always(1)))
-    found = result(agreement(drafter, target, samples, lambda: cancelled))
+    found, progress = to_end(agreement(drafter, target, samples, lambda: cancelled))
+    assert all(0.0 <= done <= 1.0 for done in progress)
     assert not target.tokens, "only draft layers need the target"
     return found
 

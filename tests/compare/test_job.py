@@ -17,6 +17,7 @@ from app.engine.interfaces import Controls
 from app.engine.types import AutoDraft, DraftParams, SamplingParams
 from app.worker.events import Event, Finished, JobEnded, JobProgressed, Measuring
 from app.worker.request import AnswerRequest, with_seed
+from tests.compare.test_difference import Rounding
 from tests.fakes import FakeModel, mixing
 from tests.pairs import FakePair
 from tests.worker.harness import WorkerHarness, finished
@@ -118,23 +119,9 @@ def test_every_side_has_the_same_seed(pair: FakePair) -> None:
     assert with_seed(SamplingParams(temperature=0)).seed is None
 
 
-class Fickle(FakeModel):
-    """A model with a near-tie at the eighth token, which batches decide differently."""
-
-    def _row(self):  # type: ignore[no-untyped-def]
-        row = super()._row()
-        if len(self.cells) == N_BEFORE + 3 + 5:
-            best = int(row.argmax())
-            row[best - 1] = row[best] + (0.001 if self._wide else -0.001)
-        return row
-
-    def decode(self, tokens, n_outputs) -> None:  # type: ignore[no-untyped-def]
-        self._wide = n_outputs > 1
-        super().decode(tokens, n_outputs)
-
-
 def test_a_difference_is_explained_from_the_start_that_the_runs_had() -> None:
-    pair = FakePair(Fickle(mixing(4)), FakeModel(mixing(4)))
+    target = Rounding(mixing(4), gap=0.001, moves=0.002, after=N_BEFORE + 3 + 5)
+    pair = FakePair(target, FakeModel(mixing(4)))
     events = run(job((Side(PLAIN, None), THREE[1])), pair)
 
     found = result(events).differences["fixed 3/0"]

@@ -26,7 +26,7 @@ from app.llama.mtp_chain import MtpChain
 from app.llama.pair import NativePair
 from app.models.model_names import known_as
 from app.worker.request import AnswerRequest
-from tests.compare.test_drafts import result as finish
+from tests.fakes import to_end
 from tests.llama import generation
 from tests.llama.conftest import WINDOW_ALONE, Load
 from tests.llama.generation import Oracle
@@ -547,7 +547,7 @@ def test_draft_layers_are_judged_on_text_of_the_target(new_pair: NewPair) -> Non
         rows.append(np.array(pair.target.logits(0)))
         text.append(int(rows[-1].argmax()))
         pair.target.evaluate(text[-1:], n_outputs=1)
-    found = finish(agreement(drafter, pair.target, [Sample(PROMPT, text, rows)], lambda: False))
+    found, _ = to_end(agreement(drafter, pair.target, [Sample(PROMPT, text, rows)], lambda: False))
 
     assert list(pair.target.tokens) == [*PROMPT, *text[:-1]]
     assert 0 <= found.acceptance <= 1
