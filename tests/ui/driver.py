@@ -114,6 +114,14 @@ class Driver:
     def app(self) -> App[None]:
         return self.pilot.app
 
+    def receive(self, event: events.Event) -> None:
+        """Handle an event as one of the terminal."""
+        driver = self.app._driver
+        assert driver is not None
+        if isinstance(event, events.Resize):
+            driver._size = event.size
+        driver.process_message(event)
+
     def hit(self, text: str = "", *keys: str) -> None:
         """Send the keys of a text and other keys at the same moment, as from a quick typist, without waiting."""
         for character in text:

@@ -27,6 +27,7 @@ from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, Notice
 from app.worker.jobs import Job
 from app.worker.request import AnswerRequest
 from tests.fake_engine import FIRST_JOB, PAIR, STATS, FakeEngine, no_loader
+from tests.ui.driver import Driver
 from tests.ui.fakes import fake_app
 
 Move = tuple[str, object]
@@ -243,9 +244,6 @@ class Monkey:
             case "paste", str(text):
                 self._send(events.Paste(text))
             case "resize", (int(width), int(height)):
-                driver = self.app._driver
-                assert driver is not None
-                driver._size = (width, height)
                 self._send(events.Resize(Size(width, height), Size(width, height)))
             case "click", (float(x), float(y)):
                 at = int(x * self.app.size.width), int(y * self.app.size.height)
@@ -262,6 +260,4 @@ class Monkey:
             self._send(events.Key(names.get(character, character), character))
 
     def _send(self, event: events.Event) -> None:
-        driver = self.app._driver
-        assert driver is not None
-        driver.process_message(event)
+        Driver(self.pilot).receive(event)

@@ -33,13 +33,6 @@ _PARAGRAPHS = (
 )
 
 
-def resize(chat: Chat, width: int, height: int) -> None:
-    driver = chat.app._driver
-    assert driver is not None
-    driver._size = (width, height)
-    driver.process_message(events.Resize(Size(width, height), Size(width, height)))
-
-
 async def inspector(chat: Chat) -> None:
     await chat.press("f3")
     says(chat, (" pivot =", D), (" items[0", T), details=ROUND)
@@ -101,7 +94,7 @@ async def test_every_screen_takes_any_size_while_an_answer_runs(name: str, tmp_p
             chat.engine.says(random.choice(_PARAGRAPHS))
             if number % 4 == 0:
                 chat.app.post_message(events.Key(random.choice(("down", "up", "pagedown", "pageup")), None))
-            resize(chat, width, height)
+            chat.receive(events.Resize(Size(width, height), Size(width, height)))
             if random.random() < 0.5:
                 await chat.pilot.pause()
         await chat.pilot.pause()

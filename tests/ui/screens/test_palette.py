@@ -117,11 +117,9 @@ async def test_another_screen_lists_its_own_keys(file: Path) -> None:
         await chat.press("enter", shows="name of the preset")
 
 
-def point(chat: Chat, kind: type[events.MouseEvent], x: int, y: int, button: int = 0) -> None:
-    """Send a mouse event to a cell, as the terminal does."""
-    driver = chat.app._driver
-    assert driver is not None
-    driver.process_message(kind(None, x, y, 0, 0, button, False, False, False, x, y))
+def point(chat: Chat, kind: type[events.MouseEvent], x: int, y: int) -> None:
+    """Send a mouse event with the left button to a cell."""
+    chat.receive(kind(None, x, y, 0, 0, 1, False, False, False, x, y))
 
 
 async def test_a_click_on_a_removed_widget_is_ignored() -> None:
@@ -133,7 +131,7 @@ async def test_a_click_on_a_removed_widget_is_ignored() -> None:
         with chat.app.batch_update():
             await widget.remove()
             for kind in (events.MouseDown, events.MouseMove, events.MouseUp):
-                point(chat, kind, x, y, 1)
+                point(chat, kind, x, y)
             await chat.pilot.pause()
         await chat.exchange("And now?", "Still here")
         await chat.shows("Still here")
@@ -141,8 +139,8 @@ async def test_a_click_on_a_removed_widget_is_ignored() -> None:
 
 async def test_a_mouse_outside_of_a_smaller_terminal_leaves_the_keys_with_the_prompt() -> None:
     async with open_chat(size=(100, 30)) as chat:
-        point(chat, events.MouseDown, 150, 50, 1)
-        point(chat, events.MouseUp, 150, 50, 1)
+        point(chat, events.MouseDown, 150, 50)
+        point(chat, events.MouseUp, 150, 50)
         await chat.until(lambda: chat.screen.view.prompt.has_focus)
         await chat.send("Hello")
 
