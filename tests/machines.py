@@ -48,11 +48,10 @@ class FakeSystem(System):
         memory: tuple[int, int] = (64 * GIB, 48 * GIB),
         cores: tuple[int, int] = (16, 32),
         windows_cpu: str = "",
-        glibc: str = "glibc 2.39",
     ) -> None:
         self.name, self.arch, self.troubles = name, arch, []
         self._files, self._tools = dict(files or {}), dict(tools or {})
-        self._memory, self._cores, self._windows_cpu, self._glibc = memory, cores, windows_cpu, glibc
+        self._memory, self._cores, self._windows_cpu = memory, cores, windows_cpu
 
     def read(self, path: str) -> str:
         return self._files.get(path, "")
@@ -68,7 +67,7 @@ class FakeSystem(System):
         return output or ""
 
     def glibc(self) -> str:
-        return self._glibc
+        return "glibc 2.39"
 
     def memory(self) -> tuple[int, int]:
         return self._memory

@@ -89,10 +89,10 @@ def pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[BinaryIO]:
 @pytest.mark.parametrize(
     ("data", "text", "pictures"),
     [
-        ("Grüße\r\nan alle".encode(), compose("Explain.", [Attachment("standard input", "Grüße\nan alle")]), []),
+        ("Grüße\r\nan alle".encode(), ATTACHED, []),
         (
             "Grüße\r\nan alle".encode("cp1252"),
-            compose("Explain.", [Attachment("standard input", "Grüße\nan alle")]),
+            ATTACHED,
             [],
         ),
         (png(4, 3), f"{MARK}Explain.", [png(4, 3)]),

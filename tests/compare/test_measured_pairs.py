@@ -42,11 +42,9 @@ def test_a_pair_shows_its_measured_figures(known: dict[str, Any], said: str | No
     assert room.drafting(replace(MINE, draft=None)) is None
 
 
-def memory(
-    *, judged: int = 0, gain: float = 0.2, draft_ns: float = 1.0, on: bool = True, dear: bool = False
-) -> PairStatistics:
+def memory(*, judged: int = 0, gain: float = 0.2, on: bool = True, dear: bool = False) -> PairStatistics:
     rows = {1: 10.0, 2: 20.0, 64: 640.0} if dear else {1: 10.0, 2: 10.5, 64: 30.0}
-    found = PairStatistics(CostModel(CostProfile(rows, draft_ns=draft_ns)), gain=gain, trial=Trial(on=on))
+    found = PairStatistics(CostModel(CostProfile(rows, draft_ns=1.0)), gain=gain, trial=Trial(on=on))
     found.model.counts[0][0] = [judged / 2, float(judged)]
     return found
 

@@ -29,13 +29,12 @@ _STAYS_S = 900
 class Terminal:
     """`tandem` in a window of a separate tmux server."""
 
-    def __init__(self, folder: Path, *flags: str, output: Path | None = None) -> None:
+    def __init__(self, folder: Path, *flags: str) -> None:
         self._name = f"tandem-test-{uuid.uuid4().hex}"
         self._status = folder / "status"
         self._process = folder / "process"
-        into = f"> {shlex.quote(str(output))}" if output is not None else ""
         # The shell writes its process id before it executes the program.
-        program = shlex.quote(f'echo $$ > "$0"; exec "$@" {into}')
+        program = shlex.quote('echo $$ > "$0"; exec "$@"')
         # Readline, which a test runner loads, sets COLUMNS and LINES, which would override the size of the window.
         # Ctrl+c is for the program; without the trap, some shells would end before writing its exit code.
         run = f'unset COLUMNS LINES; trap : INT; status=$0; sh -c {program} "$@"; echo $? > "$status"; sleep {_STAYS_S}'

@@ -76,10 +76,10 @@ def test_packages_that_uv_tool_has_are_named_once(prefix: Path) -> None:
 # Metadata of pipx
 
 
-def by_pipx(prefix: Path, wanted: str, system: str = "linux", **changes: object) -> Installation:
+def by_pipx(prefix: Path, wanted: str, **changes: object) -> Installation:
     package = {"package": "tandem-chat", "package_or_url": wanted, "pip_args": [], "suffix": "", **changes}
     (prefix / "pipx_metadata.json").write_text(json.dumps({"main_package": package}))
-    return installation(system)
+    return installation("linux")
 
 
 @pytest.mark.parametrize(

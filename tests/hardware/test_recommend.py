@@ -34,15 +34,9 @@ CATALOG = list(BY_NAME.values())
 BIG = Pair("big", "Big", HubModel("a/big", size=10 * GB), None, working=WorkingMemory(100_000, GB, GB))
 
 
-def sized(name: str, gigabytes: float, memory_gb: int = 8) -> Pair:
-    return Pair(
-        name,
-        name,
-        HubModel(f"a/{name}", size=int(gigabytes * GB)),
-        None,
-        memory_gb=memory_gb,
-        working=WorkingMemory(0, 0, 0),
-    )
+def sized(name: str, gigabytes: float) -> Pair:
+    model = HubModel(f"a/{name}", size=int(gigabytes * GB))
+    return Pair(name, name, model, None, memory_gb=8, working=WorkingMemory(0, 0, 0))
 
 
 def test_a_pair_without_room_on_the_disk_is_not_proposed_first() -> None:

@@ -80,8 +80,8 @@ def _wheel(index: Path, name: str, version: str, files: Mapping[str, str], tag: 
             wheel.writestr(file, text)
 
 
-def _source(folder: Path, files: Mapping[str, str], project: str = "") -> None:
-    for file, text in {**files, "../pyproject.toml": _BUILD_SYSTEM + project, "../backend.py": _BACKEND}.items():
+def _source(folder: Path, files: Mapping[str, str]) -> None:
+    for file, text in {**files, "../pyproject.toml": _BUILD_SYSTEM, "../backend.py": _BACKEND}.items():
         path = folder / "files" / file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.resolve().write_text(text)

@@ -56,7 +56,6 @@ def pair(key: str | bytes, value: Any) -> bytes:
 def header(
     values: Mapping[str, Any] | bytes = b"",
     *,
-    magic: bytes = b"GGUF",
     version: int = 3,
     n_tensors: int = 0,
     n_values: int | None = None,
@@ -65,7 +64,7 @@ def header(
     if not isinstance(values, bytes):
         n_values = len(values) if n_values is None else n_values
         values = b"".join(pair(key, value) for key, value in values.items())
-    return magic + struct.pack("<IQQ", version, n_tensors, n_values or 0) + values
+    return b"GGUF" + struct.pack("<IQQ", version, n_tensors, n_values or 0) + values
 
 
 def tiny(**changes: Any) -> dict[str, Any]:

@@ -43,7 +43,7 @@ LAYER_GAIN = EXPERTS - EXPERTS // 3
 
 @pytest.fixture
 def mixture(tmp_path: Path) -> Path:
-    return write_mixture(tmp_path / "mixture.gguf", n_layers=2)
+    return write_mixture(tmp_path / "mixture.gguf")
 
 
 def model_of(*flags: str) -> ModelParams:

@@ -160,12 +160,12 @@ def write_model(path: Path, **changes: Any) -> Path:
     return write_tensors(path, metadata, {**size.model, **in_layers([layer])}, seed)
 
 
-def write_mixture(path: Path, n_layers: int = 2) -> Path:
-    """Write a mixture of four experts, two of which compute a token."""
-    metadata = values(llama__block_count=n_layers, llama__expert_count=4, llama__expert_used_count=2)
+def write_mixture(path: Path) -> Path:
+    """Write a mixture of two layers with four experts, two of which compute a token."""
+    metadata = values(llama__block_count=2, llama__expert_count=4, llama__expert_used_count=2)
     routed = {name: shape for name, shape in experts(TINY).items() if "shexp" not in name and "bias" not in name}
     layer = {**TINY.pre, **TINY.attention(), **routed}
-    return write_tensors(path, metadata, {**TINY.model, **in_layers([layer] * n_layers)})
+    return write_tensors(path, metadata, {**TINY.model, **in_layers([layer] * 2)})
 
 
 def architecture_values(architecture: str, own: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """A session over a real store and a scripted engine."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -41,16 +40,14 @@ class ScriptedSession:
         file: Path,
         *,
         loaded: bool = True,
-        now: Callable[[], float] | None = None,
         flags: Layer = FIXED,
         tools: ToolUse | None = None,
     ) -> None:
         self.file = file
         self.engine = FakeEngine()
         self.said: list[str] = []
-        opener = (lambda: Store(file, now)) if now is not None else (lambda: Store(file))
         self.live = in_memory({"answer.titles": False, **flags})
-        self.session = Session(self.engine, "A pair", self.live, tools or no_tools(), opener)
+        self.session = Session(self.engine, "A pair", self.live, tools or no_tools(), lambda: Store(file))
         self.library = self.session.library
         self.library.say = self.said.append
         self.library.open_store()

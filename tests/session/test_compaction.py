@@ -30,12 +30,12 @@ def makes_room(chat: ScriptedSession, error: AppError) -> bool:
     return chat.session.handle(Failed(len(chat.engine.requests), error)).ended is None
 
 
-def overflowing(chat: ScriptedSession, prompt: str = "more", n_tokens: int = 5000) -> None:
+def overflowing(chat: ScriptedSession) -> None:
     """Send a prompt that overflows the context."""
     for question, answer in TURNS:
         chat.exchange(question, answer)
-    chat.session.send(prompt)
-    assert makes_room(chat, full(n_tokens))
+    chat.session.send("more")
+    assert makes_room(chat, full())
 
 
 def summarized(chat: ScriptedSession) -> None:

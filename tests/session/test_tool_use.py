@@ -529,9 +529,6 @@ def test_a_full_context_leaves_out_earlier_turns_not_the_results(tmp_path: Path)
     assert chat.read == ["b", "", "one"]
 
 
-# Results
-
-
 # Servers
 
 

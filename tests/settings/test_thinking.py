@@ -11,7 +11,7 @@ from app.compare.job import conversation_prefix
 from app.conversations.message import Message, Role
 from app.engine.events import Step
 from app.engine.interfaces import Controls
-from app.engine.text.reasoning import THINK, AnswerPart, RenderedPrompt
+from app.engine.text.reasoning import THINK, RenderedPrompt
 from app.engine.types import SamplingParams
 from app.llama.template import ChatTemplate
 from app.models.gguf import parse_header
@@ -98,20 +98,19 @@ class MarkedLetters(Letters):
 
 
 class ThinkingPrompts(LetterPrompts):
-    def __init__(self, part: AnswerPart) -> None:
+    def __init__(self) -> None:
         self.asked: list[Thinking] = []
-        self._part = part
 
     def build(self, messages, prefill=None, thinking=AS_TRAINED, *_, **__) -> RenderedPrompt:  # type: ignore[no-untyped-def]
         self.asked.append(thinking)
         markup = THINK.with_tokens({"<think>": token("o"), "</think>": token("c")})
-        return replace(super().build(messages), markup=markup, part=self._part)
+        return replace(super().build(messages), markup=markup)
 
 
 class ThinkingPair(FakePair):
-    def __init__(self, *, part: AnswerPart = AnswerPart.START) -> None:
+    def __init__(self) -> None:
         super().__init__(FakeModel(script([*map(token, "ohmcyes")], 1)))
-        self.model, self.prompts = MarkedLetters(), (prompts := ThinkingPrompts(part))
+        self.model, self.prompts = MarkedLetters(), (prompts := ThinkingPrompts())
         self.asked = prompts.asked
 
 

@@ -1,6 +1,5 @@
 """Drive a running program as its user does: keys in, screen text out."""
 
-import asyncio
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -64,15 +63,6 @@ class Driver:
         while not condition():
             assert time.monotonic() < end, f"never came true; the screen shows:\n{self.text}"
             await self.pilot.pause(0.01)
-
-    async def had_turn(self) -> None:
-        """Wait until the app, its screen and the focused widget have handled all queued messages."""
-        app = self.app
-        for _ in range(2):
-            for node in (app, app.focused or app.screen, app.screen):
-                handled = asyncio.Event()
-                node.call_later(handled.set)
-                await handled.wait()
 
     async def shows(self, text: str) -> None:
         await self.until(lambda: text in self.text)

@@ -30,7 +30,7 @@ def server(flag: str) -> McpServer:
 class Host:
     """Servers, and the events that they report."""
 
-    def __init__(self, start_s: float = HANGS_S, call_s: float = HANGS_S) -> None:
+    def __init__(self, start_s: float, call_s: float) -> None:
         self.events: queue.SimpleQueue[ToolsListed | ToolReturned] = queue.SimpleQueue()
         self.servers = ToolServers(self.events.put, start_s=start_s, call_s=call_s)
         self._n_calls = 0

@@ -39,9 +39,9 @@ def tiny(folder: Path, name: str = "tiny.gguf", **changes: Any) -> bytes:
     return write_model(folder / name, **{"tokenizer__chat_template": TEMPLATE, **changes}).read_bytes()
 
 
-def publish(hub: LoopbackHub, content: bytes = CONTENT, name: str = "big-Q4_K_M.gguf") -> RemoteFile:
+def publish(hub: LoopbackHub, name: str = "big-Q4_K_M.gguf") -> RemoteFile:
     """Put a file on the hub; return its listing."""
-    hub.add(TARGET, {name: content})
+    hub.add(TARGET, {name: CONTENT})
     listed = repository(TARGET, "main")
     return next(file for file in listed.files if file.path == name)
 

@@ -166,9 +166,9 @@ def test_a_good_file_survives_another_listed_checksum(pair: LoopbackHub) -> None
 # Files that another program downloaded
 
 
-def _left_by_another_program(hub: LoopbackHub, name: str = NAME) -> Path:
-    hub.add(TARGET, {name: CONTENT, "big-Q8_0.gguf": CONTENT + b"8"})
-    return Path(hf_hub_download(TARGET, name))
+def _left_by_another_program(hub: LoopbackHub) -> Path:
+    hub.add(TARGET, {NAME: CONTENT, "big-Q8_0.gguf": CONTENT + b"8"})
+    return Path(hf_hub_download(TARGET, NAME))
 
 
 @pytest.mark.parametrize("source", [HubModel(TARGET, "q4_k_m"), HubModel(TARGET), HubModel(TARGET, file=NAME)], ids=str)

@@ -201,8 +201,8 @@ def default_signals() -> Iterator[None]:
         signal.signal(number, handler)
 
 
-def stall(hub: LoopbackHub, path: str = "*", after: int | None = None) -> Stall:
-    return hub.faults.add(Stall(after), path, times=None)
+def stall(hub: LoopbackHub, path: str = "*") -> Stall:
+    return hub.faults.add(Stall(), path, times=None)
 
 
 def target_facts() -> ModelFacts:

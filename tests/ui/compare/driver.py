@@ -24,19 +24,19 @@ SAME = {AUTOMATIC: None}
 TEXT = "Quicksort picks a pivot and splits the list in two."
 
 
-def made(side: str, seconds: float, *, text: str = TEXT, tokens: int = 201, first_s: float = 0.21) -> Run:
+def made(side: str, seconds: float, *, text: str = TEXT, first_s: float = 0.21) -> Run:
     """Return a run of a side that took this many seconds after its first token."""
     stats = GenerationStats(
         prompt_n=12,
-        predicted_n=tokens,
+        predicted_n=201,
         predicted_ns=round(seconds * 1e9),
         first_token_ns=round(first_s * 1e9),
-        verify_steps=tokens - 1,
+        verify_steps=200,
     )
     if side != PLAIN:
         stats.draft_n, stats.draft_n_accepted, stats.verify_steps, stats.drafted_steps = 200, 156, 50, 50
         stats.drafter = "model"
-    return Run(side, (1, 2), tuple(range(tokens)), text, FinishReason.LENGTH, stats)
+    return Run(side, (1, 2), tuple(range(201)), text, FinishReason.LENGTH, stats)
 
 
 Chances = tuple[float, float]

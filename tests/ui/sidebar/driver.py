@@ -24,5 +24,5 @@ def shown(readouts: Readouts, width: int = 30, pair: PairInfo = PAIR) -> str:
     return "\n".join(line.plain for group in live_groups(readouts, pair, width, detailed=True) for line in group)
 
 
-def brief(readouts: Readouts, width: int = 30) -> list[str]:
-    return [line.plain for group in live_groups(readouts, None, width, detailed=False) for line in group]
+def brief(readouts: Readouts) -> list[str]:
+    return [line.plain for group in live_groups(readouts, None, 30, detailed=False) for line in group]

@@ -184,13 +184,11 @@ async def test_a_wrong_entry_is_shown_before_its_server_starts() -> None:
 
 
 async def test_no_servers() -> None:
-    tools, _ = tool_use()
-    tools_without = ToolUse(FakeToolHost(), lambda: (), Permissions())
-    async with open_chat(tools=tools_without) as chat:
+    tools = ToolUse(FakeToolHost(), lambda: (), Permissions())
+    async with open_chat(tools=tools) as chat:
         await chat.enter("/tools", "There are no MCP servers.")
         await chat.until(lambda: "enter on/off" not in chat.rows[-1])
         assert not {"ctrl+a", "ctrl+r"} & set(chat.rows[-1].split())
-    assert tools.question is None
 
 
 async def test_a_question_in_another_conversation_is_announced_and_marked() -> None:
