@@ -23,10 +23,19 @@ def loaded_by(code: str) -> set[str]:
     return set(done.stdout.splitlines()[-1].split())
 
 
-def test_help_loads_nothing_heavy() -> None:
-    code = "from app.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass"
+@pytest.mark.parametrize(
+    ("words", "forbidden"),
+    [
+        (["--help"], HEAVY | {"hashlib"}),
+        (["pairs", "list"], {"llama_cpp", "numpy", "huggingface_hub", "httpx2"}),
+        (["pairs", "show", "demo"], {"llama_cpp", "numpy", "huggingface_hub", "httpx2"}),
+    ],
+    ids=["--help", "pairs list", "pairs show demo"],
+)
+def test_a_command_loads_only_its_own_libraries(words: list[str], forbidden: set[str]) -> None:
+    code = f"from app.cli import main\ntry: main({words})\nexcept SystemExit: pass"
 
-    assert not loaded_by(code) & (HEAVY | {"hashlib"})
+    assert not loaded_by(code) & forbidden
 
 
 @pytest.mark.parametrize(
@@ -40,7 +49,7 @@ def test_help_loads_nothing_heavy() -> None:
         ("app.cli.options", {"llama_cpp", "textual", "rich", "numpy", "psutil", "filelock"}),
         ("app.worker.pair_loader", {"llama_cpp", "textual", "rich", "numpy", "psutil", "filelock"}),
         ("app.worker.loading", {"textual", "rich", "huggingface_hub", "httpx2", "filelock"}),
-        ("app.cli.pairs", {"llama_cpp", "numpy", "huggingface_hub", "httpx2"}),
+        ("app.ui.app, app.ui.models.setup_screen", {"huggingface_hub", "httpx2", "app.models.hub"}),
         ("app.llama", {"llama_cpp"}),
         ("app.llama.matcher", {"llama_cpp"}),
         ("app.server.app", {"llama_cpp", "llguidance", "numpy"}),

@@ -1,7 +1,6 @@
 """`tandem pairs`: list, show, check and remove pairs."""
 
 import io
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -54,19 +53,6 @@ def test_a_narrow_terminal_gets_titles_without_their_last_clause(
     assert [line for line in lines if len(line) > 80] == []
     assert any(line.endswith(" Gemma 4 26B-A4B QAT with its MTP layers") for line in lines), "and not that it is fast"
     assert any(line.endswith(", for 4 GB") for line in lines), "where there is room for it"
-
-
-@pytest.mark.parametrize("command", ["list", "show demo"])
-def test_pairs_loads_neither_llama_cpp_nor_huggingface_hub(command: str) -> None:
-    assert loaded_beside(command) == "[]\n"
-
-
-def loaded_beside(command: str) -> str:
-    code = (
-        f"import sys; from app.cli import main; main(['pairs', *{command!r}.split()]); "
-        "print(sorted({'llama_cpp', 'numpy', 'huggingface_hub', 'httpx2'} & sys.modules.keys()), file=sys.stderr)"
-    )
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stderr
 
 
 def test_a_check_names_the_kind_of_draft(tmp_path: Path, tandem: Tandem) -> None:
