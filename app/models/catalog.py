@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -137,20 +137,6 @@ class Catalog:
                 self.pairs |= _read(own)
             except CatalogError as error:
                 self.unread = error
-
-    def get(self, name: str, set_up: Iterable[str] = ()) -> Pair:
-        """Return a pair by name; `set_up` are more names to suggest.
-
-        Raises:
-            UsageError: It is unknown; the error suggests the nearest name.
-            CatalogError: It is unknown, and a file cannot be read.
-        """
-        if name in self.pairs:
-            return self.pairs[name]
-        if self.unread is not None:
-            raise self.unread
-        known = dict.fromkeys([*set_up, *self.pairs])
-        raise UsageError(f'There is no pair "{name}".{nearest(name, known)}', "To list all pairs: ⟨pairs⟩")
 
 
 def shipped_file() -> Path:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from app.core.errors import ModelFileError, PairError
+from app.core.errors import ModelFileError, PairError, UsageError
 from app.core.fixes import fix
 from app.core.paths import cache_dir, config_dir, pairs_file, settings_file
 from app.core.regular_file import is_file, resolved
@@ -19,6 +19,7 @@ from app.settings.checking import recommended
 from app.settings.file import SettingsFile
 from app.settings.layers import Layer, Resolved, pair_layer
 from app.settings.live import LiveSettings
+from app.settings.table import nearest
 
 DEFAULT_PAIR = "demo"
 """Pair used before any was set up."""
@@ -160,7 +161,7 @@ def file_here(source: ModelSource) -> Path:
 def named_pair(name: str) -> KnownPair:
     """Return a pair by name.
 
-    A pair that was set up with other files than the current catalog's keeps its own entry.
+    A pair that was set up with other files than the current catalog's keeps its own entry. For errors see `newest`.
     """
     registered, pair = registry().read(), newest(name)
     here = registered.pairs.get(name)
@@ -168,14 +169,21 @@ def named_pair(name: str) -> KnownPair:
 
 
 def newest(name: str) -> Pair:
-    """Return a pair as setup would install it; see `named_pair` for errors."""
+    """Return a pair as setup would install it.
+
+    Raises:
+        UsageError: It is unknown; the error suggests the nearest name.
+        CatalogError: It is unknown, and the user's catalog cannot be read.
+    """
     registered, known = registry().read(), catalog()
     if name in known.pairs:
         return known.pairs[name]
     if name in registered.pairs:
         return registered.pairs[name].pair
     found = every_pair(known.pairs, registered, pairs_here().values())
-    return found[name] if name in found else known.get(name, found)
+    if name in found:
+        return found[name]
+    raise known.unread or UsageError(f'There is no pair "{name}".{nearest(name, found)}', "To list all pairs: ⟨pairs⟩")
 
 
 def about_catalog(pair: Pair) -> tuple[str, ...]:

@@ -36,7 +36,6 @@ KINDS: dict[str, Callable[[Path], object]] = {
 REFUSED: dict[str, Callable[[Path], object]] = {
     "settings": lambda path: SettingsFile(path).set("draft.n_max", 3),
     "catalog": lambda path: Catalog(path),
-    "the user's catalog": lambda path: Catalog(shipped_file(), path).get("mine"),
     "pairs": lambda path: Registry(path).read(),
     "conversations": Store,
     "check of conversations": check_file,
@@ -98,7 +97,7 @@ def test_a_pipe_in_place_of_a_cache_is_ignored(tmp_path: Path, use: Callable[[Pa
 def test_toml_that_cannot_be_read_is_an_error_and_stays(tmp_path: Path, data: bytes, reason: str) -> None:
     (path := tmp_path / "odd").write_bytes(data)
 
-    for name in ("settings", "catalog", "the user's catalog", "pairs"):
+    for name in ("settings", "catalog", "pairs"):
         with pytest.raises(AppError) as refusal:
             REFUSED[name](path)
         assert refusal.value.message.startswith(f"{path} cannot be read: {reason}")

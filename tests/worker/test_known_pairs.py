@@ -7,7 +7,7 @@ import pytest
 
 from app.cli.chat import first_pair
 from app.cli.options import choose_pair
-from app.core.errors import PairError
+from app.core.errors import CatalogError, PairError, UsageError
 from app.hardware.recommend import every_pair
 from app.models.catalog import Pair
 from app.models.registry import ModelOnDisk, Registry, SetUp
@@ -93,6 +93,24 @@ def test_without_a_default_and_the_demo_models_of_this_machine_are_named(
     assert caught.value.hint == "Set up models that are on this machine: ⟨setup=drafted⟩"
     assert newest("drafted") == drafted
     assert first_pair({})[1] is True
+
+
+def test_an_unknown_pair_names_the_nearest_unless_a_catalog_is_unreadable(
+    registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = own(tmp_path).pair
+    monkeypatch.setattr("app.worker.known_pairs.pairs_here", lambda: {"mine": mine})
+    with pytest.raises(UsageError, match=r'There is no pair "demmo"\. Did you mean "demo"') as caught:
+        newest("demmo")
+    assert caught.value.hint == "To list all pairs: ⟨pairs⟩"
+    with pytest.raises(UsageError, match='Did you mean "mine"'):
+        newest("mien")
+
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "models.toml").write_text("[pairs.other\n")
+    assert newest("mine") == mine
+    with pytest.raises(CatalogError, match="cannot be read"):
+        newest("mien")
 
 
 def newer(folder: Path, monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
