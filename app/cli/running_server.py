@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from app.cli.output import AnswerPrinter, status
 from app.cli.report import as_json, ignored_flags, summary
-from app.cli.setting_flags import PAIR_TABLES, Given, given_flag
+from app.cli.setting_flags import PAIR_TABLES, Given, read_flags
 from app.cli.streams import cancel_on_interrupt
 from app.conversations.message import Message, pictures_in
 from app.core import atomic
@@ -27,8 +27,9 @@ from app.engine.text.segments import Segment
 from app.models.catalog import Pair
 from app.settings.checking import document
 from app.settings.layers import Resolved, ThinkingSupport
-from app.settings.table import SETTINGS
+from app.settings.table import BY_NAME, SETTINGS
 from app.worker.events import Finished
+from app.worker.known_pairs import ProcessOptions
 from app.worker.pair_loader import PairLoader
 from app.worker.request import AnswerRequest
 
@@ -37,10 +38,7 @@ if TYPE_CHECKING:
 
 _STATE_FORMAT = 2
 _CONNECT_S = 1.0
-_OF_PAIR = tuple(setting.name for setting in SETTINGS if setting.table in PAIR_TABLES and setting.flags)
 _OF_ANSWERS = tuple(setting.name for setting in SETTINGS if setting.table in ("sampling", "answer"))
-_LOADED_HERE = ("isolate", "rpc", "no_draft", "no_ngram", "cpu_moe")
-"""Options that a running server of the same pair cannot follow, like the settings of a pair."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +88,9 @@ def port_announced_by(process: int) -> int | None:
 
 
 def server_for(loader: PairLoader, given: Given) -> RunningServer | None:
-    """Return a running server that would answer like this command, if any."""
-    if given_flag(_OF_PAIR, given) or any(name in given for name in _LOADED_HERE):
+    """Return a running server that would answer like this command, if any; it has loaded its own pair."""
+    loads_otherwise = any(BY_NAME[name].table in PAIR_TABLES for name in read_flags(given))
+    if loads_otherwise or loader.process != ProcessOptions():
         return None
     server = _read()
     return server if server is not None and (server.target, server.draft) == models_of(loader.pair) else None
