@@ -136,7 +136,7 @@ def _lines(live: LiveSettings, known: KnownPair | None) -> list[str]:
     now = live.resolved()
     cells = []
     for setting in SETTINGS:
-        value = fit(" ".join(printable(setting.display(now[setting.name])).split()), _MAX_VALUE_COLUMNS)
+        value = fit(setting.in_one_line(now[setting.name]), _MAX_VALUE_COLUMNS)
         cells.append((setting.name, value, now.origin(setting.name).value))
     own = [name for name in live.presets if name not in BUILT_IN]
     about = [f"pair: {printable(known.pair.name)}, {printable(known.pair.title)}"] if known is not None else []

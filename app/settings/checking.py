@@ -111,8 +111,8 @@ def recommended(metadata: Mapping[str, object]) -> dict[str, Value]:
 
 
 def in_one_line(values: Mapping[str, Value]) -> str:
-    """Return the values of settings in one line."""
-    return ", ".join(f"{BY_NAME[name].key} {BY_NAME[name].kind.show(value)}" for name, value in values.items())
+    """Return the values of settings in one printable line."""
+    return ", ".join(f"{BY_NAME[name].key} {BY_NAME[name].in_one_line(value)}" for name, value in values.items())
 
 
 def document(values: Mapping[str, Value]) -> dict[str, object]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from app.core.printable import printable
 from app.settings.kinds import Kind, Value
 
 _MAX_SHOWN_CHARACTERS = 40
@@ -80,6 +81,10 @@ class Setting:
         # True equals 1 in Python, but not for a reader.
         is_default = value == self.default and type(value) is type(self.default)
         return (self.shown_default if is_default else self.kind.show(value)) or "none"
+
+    def in_one_line(self, value: Value) -> str:
+        """Format a value in one printable line."""
+        return " ".join(printable(self.display(value)).split())
 
     def error(self, where: str, given: object) -> str:
         text = given if isinstance(given, str) else repr(given)

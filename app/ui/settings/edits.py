@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from app.core.errors import AppError
 from app.core.printable import printable
 from app.models.pair_info import PairInfo, context_line, context_remark, rounding
-from app.settings.checking import is_preset_name
+from app.settings.checking import in_one_line, is_preset_name
 from app.settings.kinds import Choice, Name, Number, Switch, Value
-from app.settings.layers import NO_SWITCH, Layer, Origin, Resolved
+from app.settings.layers import NO_SWITCH, Origin, Resolved
 from app.settings.live import LiveSettings, Scope
 from app.settings.setting import Setting
-from app.settings.table import BY_NAME, SETTINGS
+from app.settings.table import SETTINGS
 from app.ui.key_names import for_chat, key
 
 PRESET = "preset"
@@ -76,7 +76,7 @@ class SettingEdits:
         if self._pair is not None and setting.name == "model.ctx":
             about = context_line(self._pair)
         if setting.name == PRESET:
-            about = "\n".join(f"{name}: {_contents(preset)}" for name, preset in self._live.presets.items())
+            about = "\n".join(f"{name}: {in_one_line(of) or 'no settings'}" for name, of in self._live.presets.items())
         own = self._live.resolved()
         if self.scope is Scope.ALL and own.origin(setting.name) is Origin.CONVERSATION:
             about = f"{about}\nThis conversation has its own value: {setting.display(own[setting.name])}".lstrip()
@@ -133,7 +133,7 @@ class SettingEdits:
 
     def _in_force(self, setting: Setting) -> str:
         now = self._live.resolved()
-        origin, value = now.origin(setting.name), " ".join(setting.display(now[setting.name]).split())
+        origin, value = now.origin(setting.name), setting.in_one_line(now[setting.name])
         return printable(f"{value} ({origin.value}{f' {now[PRESET]}' if origin is Origin.PRESET else ''})")
 
     def save_preset(self, text: str) -> str:
@@ -169,11 +169,6 @@ class SettingEdits:
         except AppError as error:
             return printable(for_chat(error.sentences))
         return ""
-
-
-def _contents(preset: Layer) -> str:
-    parts = (f"{BY_NAME[name].key} {' '.join(BY_NAME[name].display(value).split())}" for name, value in preset.items())
-    return ", ".join(parts) or "no settings"
 
 
 def next_value(view: SettingView, by: int) -> str | None:

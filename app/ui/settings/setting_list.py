@@ -82,7 +82,7 @@ def _line(view: SettingView, width: int, *, chosen: bool) -> Content:
     name = Content.styled(f"{label:<{_NAME_CELLS}}", "bold" if chosen else "")
     is_changed = view.origin not in (Origin.DEFAULT, Origin.MODEL, Origin.PAIR)
     color = _GROUP_COLORS.get(setting.table, "$foreground") if is_changed else "$quiet"
-    value = Content.styled(" ".join(printable(setting.display(view.value)).split()), color)
+    value = Content.styled(setting.in_one_line(view.value), color)
     origin = f"{'after reload, ' * view.waits}{view.origin.value}"
     if width >= _MIN_WIDTH_FOR_DESCRIPTIONS:
         before = Content.assemble(
