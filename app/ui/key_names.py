@@ -75,13 +75,13 @@ def valid_keys(requested: Mapping[str, str]) -> tuple[dict[str, str], list[str]]
 
 
 def for_chat(text: str) -> str:
-    """Replace the fixes in a text by keys of the chat; see `app.core.fixes`."""
-    return worded(text, _words)
+    """Replace the fixes in a text by keys of the chat, and make it printable; see `app.core.fixes`."""
+    return printable(worded(text, _words))
 
 
 def for_pairs(text: str) -> str:
-    """Replace the fixes in a text by keys of the list of pairs."""
-    return worded(text, lambda name, arguments: _pair_key(name) or _words(name, arguments))
+    """Replace the fixes in a text by keys of the list of pairs, and make it printable."""
+    return printable(worded(text, lambda name, arguments: _pair_key(name) or _words(name, arguments)))
 
 
 def _pair_key(name: str) -> str | None:

@@ -12,7 +12,7 @@ from app.cli.setting_flags import in_flags
 from app.core.errors import UsageError
 from app.core.fixes import fix, quoted, worded
 from app.server.errors import as_request_error
-from app.ui.key_names import for_chat
+from app.ui.key_names import for_chat, for_pairs
 from tests.cli.commands import every_command
 
 _SURFACES = ("cli", "ui", "server")
@@ -39,6 +39,10 @@ _FLAGS = {name for command in every_command() for option in command.options for 
 def test_each_surface_has_its_own_words_for_a_fix(text: str, flags: str, keys: str) -> None:
     assert in_flags(text).endswith(flags)
     assert for_chat(text).endswith(keys)
+
+
+def test_the_screen_gets_only_printable_words() -> None:
+    assert for_chat("\x1b[31mred (⟨model.ctx⟩)") == for_pairs("\x1b[31mred (⟨model.ctx⟩)") == "[31mred (f4, ctx)"
 
 
 def test_a_server_names_its_own_flags() -> None:

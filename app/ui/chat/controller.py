@@ -295,7 +295,7 @@ class ChatController:
             if choice.stops:
                 self.view.status.do("stopping")
             else:
-                self.view.hint.say(f"{printable(choice.title)} is loaded when the answer has ended.")
+                self.view.hint.say(f"{choice.title} is loaded when the answer has ended.")
         elif choice.is_new_default:
             self.view.hint.say(f"Tandem opens with this pair from now on; {key('chat.pairs')} changes that.")
         self.session.load(choice.loader, choice.title, waits=not choice.stops)

@@ -206,7 +206,7 @@ class ConversationCommands:
             self.begin_command("rename", printable(self._library.title(number)))
             return
         renamed = self._library.rename(number, "" if title == NONE else title)
-        self._view.hint.say(f'Renamed to "{printable(renamed)}".')
+        self._view.hint.say(f'Renamed to "{renamed}".')
 
     def action_allow(self, answer: str) -> None:
         """Answer the question about a tool."""

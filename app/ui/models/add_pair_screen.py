@@ -133,7 +133,7 @@ class AddPairScreen(SubScreen[str | None]):
         try:
             found = await wrap_future(in_background(partial(self._service.search, words), "search"))
         except AppError as error:
-            self.findings.update(Content(printable(for_pairs(error.sentences))))
+            self.findings.update(Content(for_pairs(error.sentences)))
             return
         if words == self.target.value.strip():
             self._searched = words
@@ -185,8 +185,8 @@ class AddPairScreen(SubScreen[str | None]):
         if now is not None and now.error is not None:
             error = now.error
             lines = [
-                Content(printable(for_pairs(error.message))),
-                Content.styled(printable(for_pairs(error.hint)), "$quiet"),
+                Content(for_pairs(error.message)),
+                Content.styled(for_pairs(error.hint), "$quiet"),
             ]
         elif now is not None and now.prepared is not None:
             lines = list(report_lines(now.prepared, self._service.fit(now.prepared), self.findings.size.width))

@@ -85,7 +85,7 @@ def line_text(name: str, setup: SetupProgress, width: int) -> Content:
     """Return a setup in one line of `width` cells."""
     name, pairs = printable(name), key("chat.pairs")
     if setup.error is not None:
-        failure, more = Content(f"{name}: {printable(for_chat(setup.error.message))}"), f" {pairs} shows details"
+        failure, more = Content(f"{name}: {for_chat(setup.error.message)}"), f" {pairs} shows details"
         return (cut(failure, width - len(more)) + more).stylize("$quiet")
     if setup.stage is Stage.READY:
         parts = [Content(f"{name} is ready; {pairs} opens it")]

@@ -98,8 +98,8 @@ class ErrorNotice(VerticalGroup):
         self._options = options
 
     def compose(self) -> ComposeResult:
-        yield Static(printable(for_chat(self._error.message)), markup=False)
+        yield Static(for_chat(self._error.message), markup=False)
         if self._options:
             yield FitOptionList(self._options)
         if self._error.hint:
-            yield Static(printable(for_chat(self._error.hint)), classes="way-out", markup=False)
+            yield Static(for_chat(self._error.hint), classes="way-out", markup=False)

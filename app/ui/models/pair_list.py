@@ -231,11 +231,11 @@ def _before_setup(card: PairCard, setup: SetupProgress | None) -> Iterator[Conte
 
 def _setup_result(card: PairCard, setup: SetupProgress) -> Iterator[Content]:
     if setup.error is not None:
-        yield Content(printable(for_pairs(setup.error.message)))
+        yield Content(for_pairs(setup.error.message))
         if isinstance(setup.error, FileChangedError):
             yield Content.styled(f"Press {_enter()} to use the current file, without a checksum.", "bold")
         elif setup.error.hint:
-            yield Content.styled(printable(for_pairs(setup.error.hint)), "$quiet")
+            yield Content.styled(for_pairs(setup.error.hint), "$quiet")
     if setup.header_progress:
         yield Content.styled(printable(setup.header_progress), "$quiet")
     if setup.stage is Stage.STOPPED:

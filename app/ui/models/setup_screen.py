@@ -13,7 +13,6 @@ from textual.getters import query_one
 from textual.widgets import Input, Static
 
 from app.core.errors import AppError, FileChangedError
-from app.core.printable import printable
 from app.models.setup_task import SetupProgress, Stage
 from app.session.session import Session
 from app.session.state import Phase
@@ -144,9 +143,9 @@ class SetupScreen(SubScreen[LoadRequest | None]):
         try:
             self._service.make_default(card.name)
         except AppError as error:
-            self.hint.say(printable(for_pairs(error.sentences)))
+            self.hint.say(for_pairs(error.sentences))
         else:
-            self.hint.say(printable(f"Tandem now opens with {card.name}."))
+            self.hint.say(f"Tandem now opens with {card.name}.")
             self._timer.resume()
 
     def action_add(self) -> None:
@@ -201,7 +200,7 @@ class SetupScreen(SubScreen[LoadRequest | None]):
         try:
             request = self._service.load_request(name)
         except AppError as error:
-            self.hint.say(printable(for_pairs(error.sentences)))
+            self.hint.say(for_pairs(error.sentences))
         else:
             is_default = any(card.is_default for card in self.pairs.state.cards if card.name == name)
             self.dismiss(replace(request, stops=stops, is_new_default=is_new and is_default))
@@ -226,9 +225,9 @@ class SetupScreen(SubScreen[LoadRequest | None]):
 
     def _show_machine(self) -> None:
         state, room = self.pairs.state, self.size.width - self.machine.gutter.width
-        facts = f"This machine: {printable(for_pairs(state.machine or ''))}".split(_FACT_SEPARATOR)
+        facts = f"This machine: {for_pairs(state.machine or '')}".split(_FACT_SEPARATOR)
         line = side_by_side(facts, room, _FACT_SEPARATOR) if state.machine else "Checking this machine …"
-        problems = (Content(printable(for_pairs(one.sentences))) for one in state.problems)
+        problems = (Content(for_pairs(one.sentences)) for one in state.problems)
         explanation = [] if self._can_leave else [Content(EXPLANATION)]
         self.machine.update(Content("\n").join([*explanation, Content.styled(line, "$quiet"), *problems]))
 

@@ -167,7 +167,7 @@ class SettingEdits:
         try:
             change()
         except AppError as error:
-            return printable(for_chat(error.sentences))
+            return for_chat(error.sentences)
         return ""
 
 

@@ -186,7 +186,7 @@ class ToolsScreen(SubScreen[None]):
         if (row := self.servers.row) is not None and row.allowed:
             try:
                 self._tools.permissions.revoke(tool_key(row.server.name, tool) for tool, _ in row.allowed)
-                self.hint.say(f"Tandem asks again before a tool of {printable(row.server.name)} runs.")
+                self.hint.say(f"Tandem asks again before a tool of {row.server.name} runs.")
             except AppError as error:
                 self.hint.say(error.sentences)
             self._show()

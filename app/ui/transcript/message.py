@@ -72,12 +72,12 @@ class Item:
 
 def notice(text: str) -> Item:
     """Return a notice."""
-    return Item([MessagePart(typed_rows(printable(for_chat(text))), style=QUIET, n_below=1)], is_notice=True)
+    return Item([MessagePart(typed_rows(for_chat(text)), style=QUIET, n_below=1)], is_notice=True)
 
 
 def error_parts(error: AppError) -> list[MessagePart]:
     """Return an error and its fix."""
-    message, hint = (printable(for_chat(text)) for text in (error.message, error.hint))
+    message, hint = (for_chat(text) for text in (error.message, error.hint))
     parts = [MessagePart(typed_rows(message), prefix=_ERROR_BAR)]
     if hint:
         parts.append(MessagePart(typed_rows(hint), prefix=_ERROR_BAR, style=QUIET))

@@ -43,7 +43,7 @@ class Hint(Static):
         self._timer: Timer | None = None
 
     def say(self, text: str, *, confirms: bool = False) -> None:
-        """Show a message for a few seconds; `confirms` if it says what the same key does next."""
+        """Show any text for a few seconds, its fixes as keys; `confirms` if it says what the same key does next."""
         self._put(text)
         self.confirms = confirms
         self._timer = self.set_timer(SHOWN_S, self.forget)
