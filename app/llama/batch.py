@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,16 +98,8 @@ class EncodedPicture:
         return RowBatch(self.rows[part], cells.positions[:, part] + first * cells.moves[:, part], n_outputs)
 
 
-class PictureEncoder(Protocol):
-    """Encoder of the pictures in a prompt."""
-
-    def encoded(self, ids: Sequence[int]) -> EncodedPicture:
-        """Return the picture that begins with these ids.
-
-        Raises:
-            DecodeError: It cannot be encoded.
-            Interrupted: A cancellation ended the encoding.
-        """
+EncodePicture = Callable[[Sequence[int]], EncodedPicture]
+"""Returns the picture that begins with these ids; see `app.llama.projector.Projector.encoded`."""
 
 
 class RowBatch:

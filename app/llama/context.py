@@ -13,7 +13,7 @@ import numpy as np
 from app.core.errors import DecodeError, Interrupted, ModelLoadError, UsageError
 from app.engine.interfaces import Logits, SavedState
 from app.llama import library
-from app.llama.batch import SEQUENCE, BatchModes, NativeBatch, PictureEncoder, native_params
+from app.llama.batch import SEQUENCE, BatchModes, EncodePicture, NativeBatch, native_params
 from app.llama.cancel import CancelFlag
 from app.llama.library import native
 from app.llama.model import Model
@@ -60,7 +60,7 @@ class Context:
         self._suppressed = np.array(model.suppressed, dtype=np.intp)
         self._forgets = bool(self._window) and not params.swa_full
         """Whether layers with a sliding window keep only the window and one batch."""
-        self.pictures: PictureEncoder | None = None
+        self.encode_picture: EncodePicture | None = None
         self._cells = PictureCells()
         with ExitStack() as stack:
             self._handle: Any = self._create(params)
@@ -128,16 +128,16 @@ class Context:
         if self.n_past + n > self.n_ctx:
             raise decode_error(NO_SLOT, self.model.name, self.n_ctx)
         self._open()
-        if tokens[0] < 0 and self.pictures is not None:
-            self._decode_picture(tokens, self.pictures, n_outputs)
+        if tokens[0] < 0 and self.encode_picture is not None:
+            self._decode_picture(tokens, self.encode_picture, n_outputs)
             return
         self.model.check_tokens(tokens)
         batch = self._batch.filled(self.n_past - self._cells.n_skipped, tokens, n, n_outputs)
         # A remote device computes queued batches only when an output is fetched.
         self._evaluate(native.llama_decode, batch, n, n_outputs, wait=n_outputs > 0)
 
-    def _decode_picture(self, ids: Sequence[int], encoder: PictureEncoder, n_outputs: int) -> None:
-        batch, is_causal = self._cells.next_batch(ids, encoder, self.n_past, n_outputs)
+    def _decode_picture(self, ids: Sequence[int], encode: EncodePicture, n_outputs: int) -> None:
+        batch, is_causal = self._cells.next_batch(ids, encode, self.n_past, n_outputs)
         native.llama_set_causal_attn(self._open(), is_causal)
         try:
             self._evaluate(native.llama_decode, batch.native, len(ids), n_outputs, wait=True)

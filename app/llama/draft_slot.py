@@ -180,7 +180,7 @@ class DraftSlot:
         reserve(context, params.draft_model, is_planned=bool(params.memory))
         n_vocab = min(target.n_vocab, draft.n_vocab)
         # The draft model reads line breaks instead of a picture.
-        has_others = n_vocab < target.n_vocab or self._target_context.pictures is not None
+        has_others = n_vocab < target.n_vocab or self._target_context.encode_picture is not None
         known = replace_unknown(n_vocab, _line_break(draft)) if has_others else None
         self.drafter = ModelDrafter(TokenCache(context, known), n_vocab, is_end=target.is_end)
 

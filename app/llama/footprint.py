@@ -33,10 +33,10 @@ from app.settings.model_params import ContextParams, ModelParams
 from app.settings.placement import CPU
 
 _LOAD_MODE_READ = 0
-_MIB = 1 << 20
+MIB = 1 << 20
 _CACHE_SIZE_LINE = re.compile(r"^\w+: size =\s*([\d.]+) MiB \(", re.MULTILINE)
 """Log line of a KV cache or of recurrent states."""
-_COMPUTE_BUFFER_LINE = re.compile(r"(\S+) compute buffer size =\s*([\d.]+) MiB")
+COMPUTE_BUFFER_LINE = re.compile(r"(\S+) compute buffer size =\s*([\d.]+) MiB")
 _IN_RAM = re.compile(r"^CPU|_Host$")
 
 
@@ -56,17 +56,17 @@ def measure(need: ModelMemory, path: Path, model: ModelParams, context: ContextP
 def corrected(need: ModelMemory, log: str) -> ModelMemory:
     """Return an estimate with the sizes in llama.cpp's log; unchanged if a line is missing."""
     caches = [float(size) for size in _CACHE_SIZE_LINE.findall(log)]
-    buffers = [(name, float(size)) for name, size in _COMPUTE_BUFFER_LINE.findall(log)]
+    buffers = [(name, float(size)) for name, size in COMPUTE_BUFFER_LINE.findall(log)]
     if not caches or not buffers:
         return need
     on_devices = {name: size for name, size in buffers if not _IN_RAM.search(name)}
     in_ram = sum(size for name, size in buffers if _IN_RAM.search(name))
     compute, host = (max(on_devices.values()), in_ram) if on_devices else (in_ram, 0.0)
-    compute_on = tuple((name.lower(), round(size * _MIB)) for name, size in on_devices.items())
+    compute_on = tuple((name.lower(), round(size * MIB)) for name, size in on_devices.items())
     # llama.cpp counts recurrent states with the cache.
-    kv = max(0, round(sum(caches) * _MIB) - need.states - need.snapshots)
-    host_bytes = need.host + round(host * _MIB)
-    return replace(need, kv=kv, compute=round(compute * _MIB), compute_on=compute_on, host=host_bytes)
+    kv = max(0, round(sum(caches) * MIB) - need.states - need.snapshots)
+    host_bytes = need.host + round(host * MIB)
+    return replace(need, kv=kv, compute=round(compute * MIB), compute_on=compute_on, host=host_bytes)
 
 
 def log_of_load(path: Path, model: ModelParams, context: ContextParams) -> str:

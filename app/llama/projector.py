@@ -55,7 +55,7 @@ class ProjectorParams:
 
 
 class Projector:
-    """Owns a projector for one target; implements `app.llama.batch.PictureEncoder`. It belongs to the target's thread.
+    """Owns a projector for one target. It belongs to the target's thread.
 
     Args:
         path: GGUF file that survived a trial in a child process: llama.cpp aborts on many faults.
@@ -188,9 +188,15 @@ class Projector:
         parts = self._layout(LARGEST_SIDE, LARGEST_SIDE)
         return max((part.n_cells for part in parts if isinstance(part, PictureSlice) and not part.is_causal), default=0)
 
-    # app.llama.batch.PictureEncoder
+    # Rows of a picture
 
     def encoded(self, ids: Sequence[int]) -> EncodedPicture:
+        """Return the picture that begins with these ids.
+
+        Raises:
+            DecodeError: It cannot be encoded.
+            Interrupted: A cancellation ended the encoding.
+        """
         key = tuple(ids[:IDENTITY_IDS])
         if key in self._encoded:
             self._encoded.move_to_end(key)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections.abc import Callable
@@ -22,7 +21,7 @@ from app.llama.cancel import CancelFlag
 from app.llama.checks import open_model_file
 from app.llama.child import SafeFiles, not_survived
 from app.llama.context import Context
-from app.llama.footprint import no_alloc
+from app.llama.footprint import COMPUTE_BUFFER_LINE, MIB, no_alloc
 from app.llama.library import captured_log, start
 from app.llama.loading import devices_of
 from app.llama.model import Model
@@ -40,12 +39,10 @@ _TRIAL_S = 3.0
 _CHILD_S = 180.0
 _SMALL_SIDE = 32
 _N_BATCH = 512
-_MIB = 1 << 20
 _BOOKKEEPING_BYTES = 6 << 20
 """RAM that libmtmd takes beside weights and buffers, for graphs of up to 8,192 nodes, for any projector."""
 _RAM_SHARE = 0.5
 """Largest share of the available RAM with which the child loads the target's weights, to decode a picture."""
-_COMPUTE_BUFFER_LINE = re.compile(r"compute buffer size =\s*([\d.]+) MiB")
 
 
 def checked_projector(
@@ -88,7 +85,7 @@ def load_projector(
     except ModelLoadError as error:
         _leave_out(params, error, notices)
         return None
-    context.pictures = found
+    context.encode_picture = found.encoded
     return found
 
 
@@ -156,12 +153,12 @@ def measure(path: Path, params: PairParams) -> tuple[int, int]:
     pixels = max(0, process.memory_info().rss - before)
     with captured_log(mtmd.mtmd_helper_log_set) as log:
         _encode(projector, large)
-        compute = max(map(float, _COMPUTE_BUFFER_LINE.findall(log())), default=0.0)
+        compute = max((float(size) for _, size in COMPUTE_BUFFER_LINE.findall(log())), default=0.0)
     end = time.monotonic() + _TRIAL_S
     ids = _encode(projector, _square(_SMALL_SIDE))
     if params.target.stat().st_size <= _RAM_SHARE * psutil.virtual_memory().available:
         _decode(params, ids, projector)
-    return round(compute * _MIB), pixels + _BOOKKEEPING_BYTES
+    return round(compute * MIB), pixels + _BOOKKEEPING_BYTES
 
 
 def _square(side: int) -> PictureData:
@@ -188,7 +185,7 @@ def _decode(params: PairParams, ids: tuple[int, ...], projector: Projector) -> N
     target = Model(open_model_file(params.target), ModelParams(devices=(CPU,)))
     shape = ContextParams(max(_N_BATCH, len(ids)), params.n_threads, params.n_threads)
     context = Context(target, shape, flag)
-    context.pictures = projector
+    context.encode_picture = projector.encoded
     threading.Timer(_TRIAL_S, flag.set).start()
     with suppress(Interrupted):
         for start in range(0, len(ids), context.n_batch):

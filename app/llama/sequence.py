@@ -10,7 +10,7 @@ import psutil
 
 from app.core.errors import UsageError
 from app.engine.pictures import begins_picture
-from app.llama.batch import SEQUENCE, EncodedPicture, PictureEncoder, RowBatch
+from app.llama.batch import SEQUENCE, EncodedPicture, EncodePicture, RowBatch
 from app.llama.library import native
 from app.models.memory_estimate import n_saved_states
 
@@ -46,11 +46,11 @@ class PictureCells:
         return n_past - sum(n for end, n in self.skipped if end <= n_past)
 
     def next_batch(
-        self, ids: Sequence[int], encoder: PictureEncoder, n_past: int, n_outputs: int
+        self, ids: Sequence[int], encode: EncodePicture, n_past: int, n_outputs: int
     ) -> tuple[RowBatch, bool]:
         """Return the next rows of a picture, encoded at its beginning, and whether a row sees only earlier rows."""
         if begins_picture(ids[0]):
-            self._picture, self.unfinished = encoder.encoded(ids), n_past
+            self._picture, self.unfinished = encode(ids), n_past
         if self._picture is None or self.unfinished is None:
             raise UsageError("A batch begins inside a picture.")
         picture, done, n = self._picture, n_past - self.unfinished, len(ids)

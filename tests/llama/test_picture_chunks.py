@@ -415,7 +415,8 @@ def test_rows_that_are_not_numbers_are_refused(new_pair: NewPair, tmp_path: Path
     path = write_projector(tmp_path / "nan.gguf", "llava")
     data = path.read_bytes()
     path.write_bytes(data[:-4000] + b"\xff" * 4000)
-    pair._context.pictures = pair.prompts._encoder = broken = load_projector(pair, path)
+    pair.prompts._encoder = broken = load_projector(pair, path)
+    pair._context.encode_picture = broken.encoded
     prompt = prompt_of(pair, QUESTION, pictures=[a_picture("causal")])
     with pytest.raises(DecodeError, match=r"nan\.gguf computed values that are not numbers"):
         answer(pair, prompt)
