@@ -102,7 +102,7 @@ def dropped_files(text: str) -> str | None:
         except OSError:
             # On Windows, some URLs name no path.
             continue
-        if paths and all(_DROPPED_FILE.search(path) and is_file(_placed(path, Path())) for path in paths):
+        if paths and all(_DROPPED_FILE.search(path) and is_file(home_expanded(path)) for path in paths):
             return "".join(map(completed, paths))
     return None
 
@@ -125,7 +125,7 @@ def completed(path: str) -> str:
 def chosen_file(path: str) -> str:
     """Return a file for insertion; see `completed`. Raises AppError if it cannot be read."""
     try:
-        text_size(located(_placed(path, Path()))[0], path)
+        text_size(located(home_expanded(path))[0], path)
     except FolderNamed:
         return completed(f"{path.rstrip('/')}/")
     return completed(path)
@@ -198,7 +198,7 @@ def _refuse_missing(longer: Sequence[str], base: Path) -> None:
     """Raise MissingFile if a path has an existing folder with spaces, or is two words with a file suffix."""
     for name in longer:
         folder, slash, _ = name.rpartition("/")
-        if slash and " " in folder and is_folder(_placed(folder, base)):
+        if slash and " " in folder and is_folder(base / home_expanded(folder)):
             raise MissingFile(f"There is no such file in {folder}.", _AS_TEXT)
     two_words = Reference(longer[0])
     first, _, second = two_words.path.partition(" ")
@@ -208,21 +208,13 @@ def _refuse_missing(longer: Sequence[str], base: Path) -> None:
 
 
 def _is_file(name: str, base: Path) -> bool:
-    return is_file(located(_placed(name, base))[0])
-
-
-def _placed(name: str, base: Path) -> Path:
-    try:
-        return base / home_expanded(name)
-    except ValueError:
-        # The home folder of an invalid user name.
-        return base / name
+    return is_file(located(base / home_expanded(name))[0])
 
 
 def find_file(reference: Reference, base: Path) -> tuple[str, Path] | None:
     """Return the name and path of the referenced file; None for text. See `include_files` for errors."""
     for name in reference.readings:
-        path = _placed(name, base)
+        path = base / home_expanded(name)
         try:
             text_size(located(path)[0], name)
         except MissingFile:
