@@ -37,7 +37,7 @@ from app.models.model_facts import model_facts
 from app.models.pair_summary import setup_models, without_draft
 from app.models.projector_file import projector_beside
 from app.models.registry import SetUp
-from app.models.source import ModelSource
+from app.models.source import ModelSource, home_expanded
 from app.settings.layers import drafting
 from app.settings.placement import CPU, DEFAULT_OFFLOAD
 from app.worker.engine_worker import Progress
@@ -141,7 +141,7 @@ def _projector(params: PairParams, files: SetUp | None) -> Path | None:
     """Return the projector from the settings, from the setup, or beside the target."""
     wanted = str(params.settings["model.mmproj"])
     if wanted != "auto":
-        return Path(wanted).expanduser() if wanted != "none" else None
+        return home_expanded(wanted) if wanted != "none" else None
     if files is not None and files.projector is not None:
         return files.projector.path
     try:

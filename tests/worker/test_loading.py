@@ -112,3 +112,4 @@ def test_a_projector_is_named_or_set_up_or_beside_the_target(tmp_path: Path) -> 
     long = f"~/{'folder/' * 40}mine.gguf"
     assert BY_NAME["model.mmproj"].kind.parse(long) == long
     assert found(downloaded, mmproj=long) == Path(long).expanduser()
+    assert found(downloaded, mmproj="~unknown-user/mine.gguf") == Path("~unknown-user/mine.gguf")
