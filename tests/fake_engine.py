@@ -14,7 +14,7 @@ from app.engine.text.tool_calls import CallPart, ToolCall, shown_call
 from app.engine.types import DraftingStatus, FinishReason
 from app.models.pair_info import ModelInfo, PairInfo
 from app.settings.layers import Layer
-from app.worker.engine_worker import Loader, Progress
+from app.worker.engine_worker import Engine, Loader, Progress
 from app.worker.events import Event, Failed, Finished, Loaded, LoadProgress
 from app.worker.jobs import Job, MeasureJob
 from app.worker.request import AnswerRequest, LoadedPair
@@ -44,8 +44,8 @@ MEASURING = 5000
 """The number of the job that measures the pair; no other job has it."""
 
 
-class FakeEngine:
-    """Satisfies `app.session.answering.Engine`: it records the commands, and the test emits the events."""
+class FakeEngine(Engine):
+    """Records the commands; the test emits the events."""
 
     closes = True
     """Whether the worker's thread ends in time."""

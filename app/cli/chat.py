@@ -19,12 +19,12 @@ from app.core.log import guarded_stderr
 from app.core.paths import allowed_tools_file, conversations_file, log_file, mcp_file
 from app.core.printable import printable
 from app.models.catalog import Pair
-from app.session.answering import Engine
 from app.session.permissions import Permissions
 from app.session.tool_use import ToolUse
 from app.settings.layers import Resolved
 from app.settings.mcp_file import read_servers
 from app.ui.models.opener import Opener
+from app.worker.engine_worker import Engine
 from app.worker.events import Event, Loaded
 from app.worker.known_pairs import KnownPair, known_pairs, pair_by_name, registry
 from app.worker.pair_loader import make_engine

@@ -14,7 +14,7 @@ from app.engine.events import Step
 from app.engine.stats import GenerationStats
 from app.models.pair_info import PairInfo
 from app.server.errors import RequestError
-from app.session.answering import Engine, EngineFactory
+from app.worker.engine_worker import Engine, EngineFactory
 from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, PairChanged
 from app.worker.jobs import Job
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from app.conversations.message import Compaction, Message, Prefill, Role, with_bytes
 from app.conversations.titles import title_of
@@ -19,11 +19,11 @@ from app.session.state import Change
 from app.session.tool_use import ToolUse
 from app.settings.layers import Origin, Resolved, Thinking, drafting
 from app.worker.events import Event, Failed, JobEnded
-from app.worker.jobs import Job, MeasureJob, PromptSize, Query, TitleJob, picture_sizes, prompt_size
+from app.worker.jobs import MeasureJob, PromptSize, Query, TitleJob, picture_sizes, prompt_size
 from app.worker.request import AnswerRequest
 
 if TYPE_CHECKING:
-    from app.worker.engine_worker import Loader
+    from app.worker.engine_worker import Engine
 
 _SUMMARY_TITLE = "Summary of the earlier conversation:"
 _NAME_IT = "Write a title for this conversation, at most six words. Write only the title."
@@ -45,28 +45,6 @@ _LONGEST_SUMMARY = 512
 """Limit for a summary in tokens."""
 _SOLVED_BY_COMPACTION = ("conversation", "answer")
 """Values of `ContextOverflowError.whose` for which leaving out earlier messages helps."""
-
-
-class Engine(Protocol):
-    """The commands of `app.worker.engine_worker.EngineWorker`."""
-
-    def load(self, loader: Loader) -> None: ...
-
-    def answer(self, request: AnswerRequest) -> int: ...
-
-    def run(self, job: Job) -> int: ...
-
-    def cancel(self, number: int | None = None) -> None: ...
-
-    def inspect(self, on: bool) -> None: ...
-
-    def draft(self, on: bool) -> None: ...
-
-    def close(self, timeout: float | None = None) -> bool: ...
-
-
-EngineFactory = Callable[[Callable[[Event], None]], Engine]
-"""Creates an engine that reports to the given callback, on any thread."""
 
 
 def _shortened(request: AnswerRequest, max_tokens: int) -> AnswerRequest:

@@ -10,7 +10,7 @@ from app.core.errors import UsageError
 from app.engine.types import Drafting
 from app.models.pair_info import PairInfo
 from app.session.active_conversations import ActiveConversations, Mark
-from app.session.answering import Answering, Engine
+from app.session.answering import Answering
 from app.session.conversation import Conversation
 from app.session.library import Library, StoreOpener
 from app.session.state import Blocked, BlockedError, Change, DraftState, Outcome, Phase, model_names
@@ -20,7 +20,7 @@ from app.settings.live import LiveSettings
 from app.worker.request import AnswerRequest, with_seed
 
 if TYPE_CHECKING:
-    from app.worker.engine_worker import Loader
+    from app.worker.engine_worker import Engine, Loader
 
 
 class PairState:

@@ -20,7 +20,6 @@ from textual.widget import MountError
 from app.core.columns import fit
 from app.core.errors import AppError
 from app.models.pair_info import PairInfo
-from app.session.answering import EngineFactory
 from app.session.library import StoreOpener
 from app.session.session import Session
 from app.session.tool_use import ToolUse
@@ -41,7 +40,7 @@ from app.ui.widgets.hint import SHOWN_S, Hint
 
 if TYPE_CHECKING:
     from app.ui.screens.palette import Entry
-    from app.worker.engine_worker import Loader
+    from app.worker.engine_worker import EngineFactory, Loader
     from app.worker.events import Event
 
 log = logging.getLogger("tandem.screen")

@@ -63,10 +63,10 @@ class RunJob:
 Command = LoadPair | RunJob
 
 
-class CommandQueue:
+class Engine:
     """Numbers commands in the order of submission, and holds the switches of answers.
 
-    Both engines share it: the thread of this process and the child process.
+    `EngineWorker` runs the commands in this process, and `IsolatedEngine` in a child process.
 
     Args:
         receivers: Each gets every event on the engine's thread; they must be quick.
@@ -126,6 +126,10 @@ class CommandQueue:
         """Stop a command, or all commands; written text stays."""
         raise NotImplementedError
 
+    def close(self, timeout: float | None = None) -> bool:
+        """Stop everything and free the models; return whether that ended within `timeout` seconds."""
+        raise NotImplementedError
+
     def _run(self) -> None:
         raise NotImplementedError
 
@@ -150,7 +154,11 @@ class CommandQueue:
         return number in (None, self._current)
 
 
-class EngineWorker(CommandQueue):
+EngineFactory = Callable[[Callable[[Event], None]], Engine]
+"""Creates an engine that reports to the given callback, on any thread."""
+
+
+class EngineWorker(Engine):
     """Loads pairs and answers, one command at a time, on its own thread.
 
     Args:
@@ -176,13 +184,11 @@ class EngineWorker(CommandQueue):
         self._loader = loader
 
     def cancel(self, number: int | None = None) -> None:
-        """Stop a command, or all commands; written text stays."""
         with self._lock:
             if self._is_current(number):
                 self._flag.set()
 
     def close(self, timeout: float | None = None) -> bool:
-        """Stop everything, free the models and end the thread; return whether it ended within `timeout` seconds."""
         self.cancel()
         self._commands.put(None)
         self._thread.join(timeout)

@@ -12,7 +12,7 @@ from app.engine.events import Step
 from app.engine.stats import GenerationStats
 from app.engine.types import FinishReason
 from app.worker.engine_process import MethodCall, Process
-from app.worker.engine_worker import Command, CommandQueue, LoadPair, RunJob
+from app.worker.engine_worker import Command, Engine, LoadPair, RunJob
 from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, Notice
 from app.worker.jobs import AnswerJob, ReloadJob
 from app.worker.request import written
@@ -24,7 +24,7 @@ log = logging.getLogger("tandem.isolated")
 log.addHandler(logging.NullHandler())
 
 
-class IsolatedEngine(CommandQueue):
+class IsolatedEngine(Engine):
     """Loads pairs and answers in a child process, which may crash without ending this process.
 
     The process starts with the first command, and again with the next command after a crash; then it loads its pair
@@ -53,7 +53,6 @@ class IsolatedEngine(CommandQueue):
         self._thread.start()
 
     def cancel(self, number: int | None = None) -> None:
-        """Stop a command, or all commands; written text stays."""
         with self._lock:
             is_current = self._is_current(number)
             self._cancelled_at = time.monotonic()

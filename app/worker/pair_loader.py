@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from app.core.errors import UsageError
 from app.engine.sources import Source
@@ -18,13 +17,10 @@ from app.engine.types import DraftParams
 from app.llama.cancel import CancelFlag
 from app.llama.params import PairParams
 from app.settings.layers import Origin, Resolved, drafting
-from app.worker.engine_worker import EngineWorker, Progress
+from app.worker.engine_worker import Engine, EngineWorker, Progress
 from app.worker.events import Event
 from app.worker.known_pairs import ChosenPair, KnownPair, ProcessOptions
 from app.worker.request import LoadedPair
-
-if TYPE_CHECKING:
-    from app.worker.isolated_engine import IsolatedEngine
 
 _POLL_S = 0.2
 _CHILD_PROGRAM = (
@@ -65,7 +61,7 @@ def pair_loader(settings: Resolved, known: KnownPair, process: ProcessOptions | 
     return PairLoader(pair, known.files, settings, process or ProcessOptions())
 
 
-def make_engine(process: ProcessOptions, *receivers: Callable[[Event], None]) -> EngineWorker | IsolatedEngine:
+def make_engine(process: ProcessOptions, *receivers: Callable[[Event], None]) -> Engine:
     """Return an engine that has loaded nothing; each receiver gets every event, on the engine's thread.
 
     Remote devices need a separate process: llama.cpp aborts when one disappears.

@@ -11,7 +11,7 @@ from app.engine.sources import Source
 from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
 from app.engine.types import DraftingStatus, FinishReason
-from app.worker.engine_worker import Loader
+from app.worker.engine_worker import Engine, Loader
 from app.worker.events import Event, Finished, Loaded
 from app.worker.jobs import Job
 from app.worker.request import AnswerRequest
@@ -26,8 +26,8 @@ _TEXT = (
 )
 
 
-class Streamer:
-    """Implements `app.session.answering.Engine`.
+class Streamer(Engine):
+    """Writes an answer at a steady rate.
 
     Args:
         emit: Receives its events.
@@ -47,7 +47,7 @@ class Streamer:
         ended: Callable[[float], object] = lambda share: None,
         rate: int = TOKENS_PER_SECOND,
     ) -> None:
-        self._emit = emit
+        self.emit = emit
         self._seconds = seconds
         self._words = [text[at : at + _LETTERS] for at in range(0, len(text), _LETTERS)]
         self._at_once = at_once
@@ -56,7 +56,7 @@ class Streamer:
         self._stats = GenerationStats(predicted_n=1, prompt_n=50)
 
     def load(self, loader: Loader) -> None:
-        self._emit(Loaded(PAIR))
+        self.emit(Loaded(PAIR))
 
     def answer(self, request: AnswerRequest) -> int:
         threading.Thread(target=self._stream, daemon=True).start()
@@ -65,12 +65,6 @@ class Streamer:
     def run(self, job: Job) -> int:
         """Do nothing; no job is answered."""
         return 0
-
-    def inspect(self, on: bool) -> None:
-        """Do nothing."""
-
-    def draft(self, on: bool) -> None:
-        """Do nothing."""
 
     def cancel(self, number: int | None = None) -> None:
         """Do nothing."""
@@ -87,7 +81,7 @@ class Streamer:
             self._stats.predicted_ns = int((time.perf_counter() - began) * 1e9)
             self._emit_step(_PER_STEP)
         share = (time.process_time() - spent - time.thread_time()) / (time.perf_counter() - began)
-        self._emit(Finished(1, FinishReason.STOP, "x", "", self._stats.snapshot()))
+        self.emit(Finished(1, FinishReason.STOP, "x", "", self._stats.snapshot()))
         self._ended(share)
 
     def _emit_step(self, tokens: int) -> None:
@@ -96,4 +90,4 @@ class Streamer:
         self._stats.observe_step((Source.MODEL,) * tokens, tokens - 1)
         self._stats.predicted_n += tokens
         drafting = DraftingStatus(Source.MODEL, "82% of drafted tokens accepted")
-        self._emit(Step(1, (Segment(text, Source.MODEL),), self._stats.snapshot(), drafting))
+        self.emit(Step(1, (Segment(text, Source.MODEL),), self._stats.snapshot(), drafting))

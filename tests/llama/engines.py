@@ -3,7 +3,7 @@
 import psutil
 
 from app.engine.events import Step
-from app.session.answering import Engine
+from app.worker.engine_worker import Engine
 from app.worker.events import Failed, Finished, Loaded
 from app.worker.isolated_engine import IsolatedEngine
 from app.worker.pair_loader import make_engine
