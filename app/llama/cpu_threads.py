@@ -8,8 +8,8 @@ from collections.abc import Callable
 from app.engine.auto.threads import CpuYield, WorkClock
 from app.engine.interfaces import Clock
 from app.hardware.cpu import others_seconds, usable_processors
-from app.llama.loading import label
-from app.llama.params import CPU_LABEL, PairParams
+from app.llama.loading import devices_of
+from app.llama.params import PairParams
 from app.llama.stored_measurements import cpu_model
 
 
@@ -62,6 +62,6 @@ class CpuThreads:
         """Return a clock for the time that steps would take without other programs, from wall and CPU time."""
         models = [self._params.model, *[self._params.draft_model] * (self._params.draft is not None)]
         # While a GPU computes, CPU time says nothing about the time of a batch.
-        if self._cpu_yield is None or any(label(model) != CPU_LABEL for model in models):
+        if self._cpu_yield is None or any(map(devices_of, models)):
             return wall
         return WorkClock(wall, cpu, self._params.n_threads, self._cpu_yield.is_contended)

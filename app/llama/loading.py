@@ -122,7 +122,7 @@ def load(path: Path, params: ModelParams, on_progress: Callable[[float], bool]) 
     raw.load_mode = _MMAP_MODE if native.llama_supports_mmap() else _READ_MODE
     read = 0.0
     if raw.load_mode == _MMAP_MODE:
-        read = _READ_SHARE if label(params) == CPU_LABEL else _READ_SHARE_BESIDE_DEVICE
+        read = _READ_SHARE_BESIDE_DEVICE if devices_of(params) else _READ_SHARE
         if not read_ahead(path, lambda share: on_progress(read * share)):
             raise Interrupted
     goes_on = True

@@ -15,8 +15,7 @@ from app.engine.vocab_compatibility import VocabInfo
 from app.llama import library
 from app.llama.checks import ModelFile
 from app.llama.library import native
-from app.llama.loading import label, load
-from app.llama.params import CPU_LABEL
+from app.llama.loading import devices_of, load
 from app.models.draft_kinds import head_facts
 from app.models.model_names import file_type, known_as
 from app.models.pair_info import ModelInfo
@@ -63,7 +62,7 @@ class Model:
         self._pieces: dict[int, bytes] = {}
         self._ends: dict[int, bool] = {}
         params = params or ModelParams()
-        self.on_cpu = label(params) == CPU_LABEL
+        self.on_cpu = not devices_of(params)
         self._handle: Any
         self._handle, self._kept = load(file.path, params, on_progress)
         self.on_gpu = not self.on_cpu and params.is_whole_on_gpu(native.llama_model_n_layer(self._handle))
