@@ -144,9 +144,12 @@ class ModelFacts:
         return self.weight_bytes - int(self.expert_bytes * (1 - self.expert_share))
 
 
-def read_facts(path: Path) -> ModelFacts:
-    """Read the facts of a file on disk, or of a split model from its first part. Raises ModelFileError."""
-    header = read_header(path, tensors=True)
+def read_facts(path: Path, *, vocabulary: bool = True) -> ModelFacts:
+    """Read the facts of a file on disk, or of a split model from its first part; see `app.models.gguf.read_header`.
+
+    Raises ModelFileError.
+    """
+    header = read_header(path, tensors=True, vocabulary=vocabulary)
     return model_facts(header, file=path.name, size=sum(part.stat().st_size for part in parts_here(path)))
 
 

@@ -33,7 +33,7 @@ from app.models.catalog import Pair
 from app.models.compatibility import select_draft
 from app.models.gguf import read_header
 from app.models.memory_estimate import DEFAULT_CONTEXT
-from app.models.model_facts import model_facts
+from app.models.model_facts import read_facts
 from app.models.pair_summary import setup_models, without_draft
 from app.models.projector_file import projector_beside
 from app.models.registry import SetUp
@@ -158,14 +158,11 @@ def _with_draft_type(params: PairParams, *, drafts: bool) -> PairParams:
     if params.draft is not None and wanted == "auto":
         return params
     try:
-        target, draft = (
-            model_facts(read_header(path, tensors=True, vocabulary=False), file=path.name, size=0) if path else None
-            for path in (params.target, params.draft)
-        )
+        target = read_facts(params.target, vocabulary=False)
+        draft = read_facts(params.draft, vocabulary=False) if params.draft is not None else None
     except ModelFileError:
         # The load says what is wrong with the file.
         return params
-    assert target is not None
     uses_file, uses_mtp, notice = select_draft(wanted, target, draft)
     return replace(
         params,
