@@ -5,14 +5,13 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
 from app.core.paths import conversations_file, log_file
 from tests.hanging import HANGS_S
+from tests.pseudo_terminal import in_terminal
 
-_ROOT = Path(__file__).parents[2]
 _PROGRAM = """
 import app.cli.chat
 from app.cli import main
@@ -41,41 +40,24 @@ raise SystemExit(main(["--pair", "demo"]))
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such terminal")
 def test_an_error_of_the_screen_takes_two_lines_and_loses_nothing() -> None:
-    import pty
-
-    ours, theirs = pty.openpty()
     for file in conversations_file().parent.glob("conversations.db*"):
         file.unlink()
-    chat = subprocess.Popen(
-        [sys.executable, "-c", _PROGRAM],
-        cwd=_ROOT,
-        stdin=theirs,
-        stdout=theirs,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "COLUMNS": "80", "LINES": "24"},
-        start_new_session=True,
-    )
-    try:
-        os.close(theirs)
+    environment = {**os.environ, "COLUMNS": "80", "LINES": "24"}
+    with in_terminal("-c", _PROGRAM, stderr=subprocess.PIPE, env=environment) as (chat, terminal):
         seen = b""
         for shown, typed in ((b"ready", b"go\r"), (b"half an answer", b"unsent\x1b[15~")):
             while shown not in seen:
-                seen += os.read(ours, 65536)
+                seen += terminal.read(65536)
             seen = b""
-            os.write(ours, typed)
+            terminal.write(typed)
         while chat.poll() is None:
             try:
-                os.read(ours, 65536)
+                terminal.read(65536)
             except OSError:
                 break
         assert chat.stderr is not None
         lines = chat.stderr.read().splitlines()
         assert chat.wait(HANGS_S) == 1
-    finally:
-        chat.kill()
-        chat.wait()
-        os.close(ours)
     assert lines == [
         "tandem: The screen failed (IndexError: list index out of range).",
         f"tandem: The answer and the unsent text are saved. The log has the details: {log_file()}",

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,10 +10,9 @@ import pytest
 
 from tests.e2e.terminal import MARKS, Terminal
 from tests.hanging import HANGS_S
+from tests.pseudo_terminal import in_terminal
 
 pytestmark = MARKS
-
-_ROOT = Path(__file__).parents[2]
 
 
 def test_a_paste_with_colors_presses_no_keys(start: Callable[..., Terminal], tmp_path: Path) -> None:
@@ -33,23 +31,12 @@ def test_a_paste_with_colors_presses_no_keys(start: Callable[..., Terminal], tmp
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no terminal to close like this")
 def test_closing_the_terminal_ends_the_program(tmp_path: Path, demo_draft: Path) -> None:
-    import pty
-
-    parent, child = pty.openpty()
-    program = subprocess.Popen(
-        [sys.executable, "-m", "app", "--pair", "demo"],
-        cwd=_ROOT,
-        stdin=child,
-        stdout=child,
-        stderr=child,
-        start_new_session=True,
-        env={**os.environ, "TERM": "xterm-256color"},
-    )
-    os.close(child)
-    shown = b""
-    # The cursor is on the first letter.
-    while b"sk anything" not in shown:
-        shown += os.read(parent, 4096)
-    os.close(parent)
-    program.send_signal(signal.SIGHUP)
-    assert program.wait(HANGS_S) in (128 + signal.SIGHUP, -signal.SIGHUP)
+    environment = {**os.environ, "TERM": "xterm-256color"}
+    with in_terminal("-m", "app", "--pair", "demo", env=environment) as (program, terminal):
+        shown = b""
+        # The cursor is on the first letter.
+        while b"sk anything" not in shown:
+            shown += terminal.read(4096)
+        terminal.close()
+        program.send_signal(signal.SIGHUP)
+        assert program.wait(HANGS_S) in (128 + signal.SIGHUP, -signal.SIGHUP)

@@ -1,6 +1,7 @@
 """Writing to a terminal that is read immediately, late or never."""
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 
@@ -12,9 +13,33 @@ if sys.platform == "win32":
 import tty
 
 from app.ui.terminal.driver import TerminalWriter
+from tests.hanging import HANGS_S
+from tests.pseudo_terminal import in_terminal
 
 _MORE_THAN_IT_TAKES = 100_000
 """More characters than a terminal accepts before it is read."""
+_PROGRAM = """
+import os, sys
+import app.ui.app
+from app.ui.terminal.driver import TerminalWriter, install_driver
+from tests.ui.driver import Driver
+from tests.ui.fakes import fake_app
+
+held = TerminalWriter.write
+
+def write(self, text):
+    if self._waiting.full():
+        os.write(int(sys.argv[1]), b"held")
+    held(self, text)
+
+TerminalWriter.write = write
+app.ui.terminal.driver.END_S = 0.1
+install_driver()
+chat, _ = fake_app()
+chat.call_later(lambda: chat.set_interval(0.01, lambda: chat._driver.write(1000 * "a")))
+chat.run()
+"""
+"""A program that draws endlessly, and reports when the terminal accepts no more."""
 
 
 @pytest.fixture
@@ -74,3 +99,13 @@ def test_a_closed_terminal_does_not_block() -> None:
             writer.write("x" * 1_000)
         writer.stop()
         assert not writer.is_alive()
+
+
+def test_a_program_that_waits_for_its_terminal_is_ended() -> None:
+    heard, tells = os.pipe()
+    with in_terminal("-c", _PROGRAM, str(tells), pass_fds=[tells]) as (chat, _):
+        os.close(tells)
+        assert os.read(heard, 4) == b"held"
+        chat.send_signal(signal.SIGTERM)
+        assert chat.wait(HANGS_S) == 128 + signal.SIGTERM
+    os.close(heard)
