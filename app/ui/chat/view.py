@@ -118,10 +118,7 @@ class ChatView(Vertical):
         yield (menu := Suggestions())
         with Horizontal(id="entry"):
             yield Static(MARK, id="mark")
-            prompt = PromptInput(menu, self.session.library)
-            prompt.past.waiting = lambda: self.session.queued
-            prompt.picture_note = self._why_no_pictures
-            yield prompt
+            yield PromptInput(menu, self.session)
 
     async def fill(self) -> None:
         """List the conversations, then import what the first answer needs."""
@@ -135,10 +132,6 @@ class ChatView(Vertical):
             self.hint.say(way_out(self.screen, error))
         else:
             self.hint.say(in_keys(error, self.session.pair).sentences)
-
-    def _why_no_pictures(self) -> str | None:
-        pair = self.session.pair
-        return "the loaded model reads no pictures" if pair is not None and pair.projector is None else None
 
     def action_toggle_sidebar(self) -> None:
         """Show or hide the conversations."""

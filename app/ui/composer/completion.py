@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -171,14 +171,9 @@ def _suggestion(command: Action) -> Suggestion:
 
 
 class PastPrompts:
-    """The prompts of this run, then those of earlier runs, each once.
-
-    Attributes:
-        waiting: Returns the queued prompts, which are left out, because sending one would ask it twice.
-    """
+    """The prompts of this run, then those of earlier runs, each once."""
 
     def __init__(self, library: Library) -> None:
-        self.waiting: Callable[[], Sequence[str]] = tuple
         self._library = library
         self._new: list[str] = []
         self._stored: Sequence[str] | None = None
@@ -188,13 +183,16 @@ class PastPrompts:
         """Add a sent or discarded prompt."""
         self._new.append(message)
 
-    def newest(self) -> Sequence[tuple[str, str]]:
-        """Return every prompt as a whole message and its question, newest first."""
+    def newest(self, queued: Iterable[str] = ()) -> Sequence[tuple[str, str]]:
+        """Return every prompt as a whole message and its question, newest first.
+
+        Queued prompts are left out, because sending one would ask it twice.
+        """
         if self._stored is None:
             stored = self._library.do(lambda store: store.prompts(_MOST_STORED))
             self._stored = list(map(COMMANDS.as_typed, stored)) if stored is not None else None
         once: dict[tuple[str, ...], tuple[str, str]] = {}
-        waiting = {split(message)[0].strip() for message in self.waiting()}
+        waiting = {split(message)[0].strip() for message in queued}
         for message in (*reversed(self._new), *(self._stored or ())):
             question, attachments = split(message)
             question = question.strip()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from asyncio import wrap_future
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -20,7 +20,7 @@ from textual.widgets import TextArea
 from app.core.printable import printable
 from app.core.program import in_background
 from app.core.regular_file import with_line_feeds
-from app.session.library import Library
+from app.session.session import Session
 from app.ui.actions import bindings
 from app.ui.composer.completion import PastPrompts, Suggestion, Suggestions, completions
 from app.ui.composer.editor import LONGEST, PromptEditor
@@ -49,12 +49,11 @@ class PromptInput(PromptEditor):
 
         text: str
 
-    def __init__(self, menu: Suggestions, library: Library) -> None:
+    def __init__(self, menu: Suggestions, session: Session) -> None:
         super().__init__(_PLACEHOLDER_TEXTS[0])
-        self.past = PastPrompts(library)
+        self._session = session
+        self.past = PastPrompts(session.library)
         self.menu = menu
-        self.picture_note: Callable[[], str | None] = lambda: None
-        """Returns why the model reads no pictures, if so, for the list of files."""
         self._seen: tuple[str, int | None] = ("", None)
         """The text and the cursor of the current suggestions."""
         self._files: Sequence[str] = ()
@@ -144,7 +143,7 @@ class PromptInput(PromptEditor):
             self._seen = text, cursor
             before, self._completed = self._completed, None
             offered, nothing = list[Suggestion](), ""
-            if cursor is not None and (found := completions(text, cursor, Path(), self._files, self.picture_note())):
+            if cursor is not None and (found := completions(text, cursor, Path(), self._files, self._picture_note)):
                 start, offered = found
                 self._completed = start, cursor
                 if text.startswith("@", start) and (before is None or before[0] != start):
@@ -152,6 +151,11 @@ class PromptInput(PromptEditor):
                 if text.startswith("/") and " " not in text:
                     nothing = f"No command matches; {key('app.keys')} lists all."
             self.menu.offer(offered, nothing)
+
+    @property
+    def _picture_note(self) -> str | None:
+        pair = self._session.pair
+        return "the loaded model reads no pictures" if pair is not None and pair.projector is None else None
 
     @work(exclusive=True, group="files")
     async def _find_files(self) -> None:
@@ -206,7 +210,7 @@ class PromptInput(PromptEditor):
         if self.is_searching:
             self.menu.move(1)
             return
-        self._prompts = self.past.newest()
+        self._prompts = self.past.newest(self._session.queued)
         if not self._prompts:
             self.post_message(Hint.Requested("No prompts yet."))
             return
@@ -258,7 +262,7 @@ class PromptInput(PromptEditor):
         elif select or self.text:
             super().action_cursor_up(select)
         else:
-            self._prompts = self.past.newest()
+            self._prompts = self.past.newest(self._session.queued)
             self._recall(0)
 
     def action_cursor_down(self, select: bool = False) -> None:

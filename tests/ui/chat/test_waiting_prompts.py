@@ -31,7 +31,9 @@ async def test_a_prompt_sent_during_an_answer_waits_above_the_input_and_is_asked
         await queue(chat, "three")
         await chat.shows("waiting  two")
         await chat.shows("esc takes it back")
-        assert [question for _, question in chat.screen.view.prompt.past.newest()] == ["one"]
+        await chat.pilot.press("up")
+        assert chat.prompt == "one"
+        await chat.pilot.press("down")
         assert len(chat.engine.requests) == 1
         chat.engine.says("first")
         chat.engine.finishes()
