@@ -19,7 +19,7 @@ from app.engine.types import Infill, PlainPrompt
 from app.llama.library import native
 from app.llama.model import Model
 from app.llama.reasoning_markup import markup_of
-from app.llama.template import CHATML_MARKS, ChatTemplate, TemplateBudgetError
+from app.llama.template import CHATML_MARKS, ChatTemplate, RenderingError
 from app.settings.layers import AS_TRAINED, Thinking, ThinkingSupport
 from app.settings.table import EFFORTS
 
@@ -131,9 +131,7 @@ class PromptBuilder:
         def tokens(enabled: bool | None = None, effort: str | None = None) -> tuple[int, ...] | None:
             try:
                 return self._build([Message(Role.USER, "a")], None, Thinking(enabled, effort)).tokens
-            except TemplateBudgetError:
-                raise
-            except TemplateError:
+            except RenderingError:
                 return None
 
         def depends_on_effort(enabled: bool | None = None) -> bool:
@@ -186,7 +184,7 @@ class PromptBuilder:
             elif index % 2 == 0 and part:
                 tokens += self._model.tokenize(part, parse_special=True)
         if not (tokens := self._model.with_bos(tokens)):
-            raise TemplateError(
+            raise RenderingError(
                 "The model's chat template renders this conversation as nothing.",
                 "The model file may be faulty; try another.",
             )

@@ -51,8 +51,8 @@ _PROBE_TOOL = {"type": "function", "function": {"name": _TOOL_PROBE, "descriptio
 _Tools = Sequence[Mapping[str, Any]]
 
 
-class TemplateBudgetError(TemplateError):
-    """The template exceeded its budget of time or memory."""
+class RenderingError(TemplateError):
+    """The template refuses a conversation or fails; it may take another. After a spent budget, none is tried."""
 
 
 class ChatTemplate:
@@ -127,14 +127,12 @@ class ChatTemplate:
         Raises:
             TemplateError: The template failed, refused the conversation, or exceeded a limit.
         """
-        refusal: TemplateError | None = None
+        refusal: RenderingError | None = None
         for form, offered in self._forms(messages, tools):
             try:
                 if self._shows_all(form, thinking, offered):
                     return self._render(form, thinking, offered)
-            except TemplateBudgetError:
-                raise
-            except TemplateError as error:
+            except RenderingError as error:
                 # If all forms are refused, the last reason is reported.
                 refusal = error
         assert refusal is not None
@@ -169,9 +167,7 @@ class ChatTemplate:
     def _tried(self, messages: Sequence[Message], tools: _Tools = ()) -> str | None:
         try:
             return self._render(messages, AS_TRAINED, tools)
-        except TemplateBudgetError:
-            raise
-        except TemplateError:
+        except RenderingError:
             return None
 
     def _render(self, messages: Sequence[Message], thinking: Thinking, tools: _Tools, *, as_text: bool = False) -> str:
@@ -234,13 +230,13 @@ def _with_properties(tool: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _failure(error: Exception) -> TemplateError:
     reason = one_line(str(error)) or type(error).__name__
-    kind = TemplateBudgetError if isinstance(error, BudgetError) else TemplateError
+    kind = TemplateError if isinstance(error, BudgetError) else RenderingError
     return kind(f"The model's chat template fails: {reason}.", "The model file may be faulty; try another.")
 
 
 def _refuse(message: object = "") -> NoReturn:
     reason = one_line(str(message)).rstrip(".") or "no reason was given"
-    raise TemplateError(
+    raise RenderingError(
         f"The model's chat template refuses this conversation: {reason}.",
         "Start a new conversation, choose another reasoning effort, or try another model.",
     )
