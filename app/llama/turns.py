@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,7 +10,6 @@ from typing import Any
 from app.conversations.message import Message, Role
 from app.engine.text.call_format import CallFormat
 from app.engine.text.call_formats import HERMES
-from app.engine.text.tool_calls import instructions
 
 _ID_LENGTH = 9
 """Mistral's templates refuse call ids of any other length."""
@@ -68,7 +68,7 @@ def with_marks(messages: Sequence[Message]) -> tuple[list[Message], list[str]]:
 
 def with_tools_as_text(messages: Sequence[Message], tools: Sequence[Mapping[str, Any]]) -> list[Message]:
     """Return a conversation with tools, calls and results as text, for a template that shows no tools."""
-    system = [m.content for m in messages if m.role is Role.SYSTEM] + ([instructions(tools)] if tools else [])
+    system = [m.content for m in messages if m.role is Role.SYSTEM] + ([_instructions(tools)] if tools else [])
     out = [Message(Role.SYSTEM, "\n\n".join(system))] if system else []
     for message in with_calls_as_text(messages, HERMES):
         if message.tool_call_id:
@@ -76,6 +76,16 @@ def with_tools_as_text(messages: Sequence[Message], tools: Sequence[Mapping[str,
         elif message.role is not Role.SYSTEM:
             out.append(message)
     return out
+
+
+def _instructions(tools: Sequence[Mapping[str, Any]]) -> str:
+    listed = "\n".join(json.dumps(tool, ensure_ascii=False) for tool in tools)
+    example = HERMES.call.replace("$JSON", '"..."').replace("$ARGUMENTS", "{...}")
+    return (
+        "# Tools\n\nYou may call one or more functions to assist with the user query. Their signatures are within "
+        f"<tools></tools>:\n<tools>\n{listed}\n</tools>\n\nFor each function call, return a JSON object with its name "
+        f"and arguments within <tool_call></tool_call>:\n{example}"
+    )
 
 
 def with_calls_as_text(messages: Sequence[Message], form: CallFormat) -> list[Message]:

@@ -1,9 +1,8 @@
-"""Tool calls in a conversation, their parts in a stream, and tools in the system prompt for templates without them."""
+"""Tool calls in a conversation, their parts in a stream, and their text for people."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,13 +84,3 @@ class KeywordArguments:
                 self._expects_key = character == ","
                 return "=" if character == ":" else ", "
         return "" if is_outer and character.isspace() else character
-
-
-def instructions(tools: Sequence[Any]) -> str:
-    """Return a system prompt with tools, in Hermes' format, for templates that know no tools."""
-    listed = "\n".join(json.dumps(tool, ensure_ascii=False) for tool in tools)
-    return (
-        "# Tools\n\nYou may call one or more functions to assist with the user query. Their signatures are within "
-        f"<tools></tools>:\n<tools>\n{listed}\n</tools>\n\nFor each function call, return a JSON object with its name "
-        'and arguments within <tool_call></tool_call>:\n<tool_call>\n{"name": "...", "arguments": {...}}\n</tool_call>'
-    )
