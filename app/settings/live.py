@@ -51,7 +51,7 @@ class LiveSettings:
         self.model = model or {}
         self._flags: dict[str, Value] = dict(flags or {})
         self._conversation: dict[str, Value] = {}
-        self._loaded: dict[str, Value] | None = None
+        self._loaded: Resolved | None = None
         if (name := self._flags.get("preset")) is not None and name not in self.presets:
             raise unknown_preset(str(name), self.presets)
 
@@ -113,8 +113,7 @@ class LiveSettings:
 
     def loading(self) -> None:
         """Remember the settings with which the models are being loaded."""
-        now = self.resolved()
-        self._loaded = {name: now[name] for name in (*_RELOAD_SETTINGS, "draft.mode")}
+        self._loaded = self.resolved()
 
     @property
     def waiting(self) -> tuple[Setting, ...]:
