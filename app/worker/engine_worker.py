@@ -34,33 +34,20 @@ Loader = Callable[[threading.Event, Progress], LoadedPair]
 
 
 @dataclass(frozen=True, slots=True)
-class LoadPair:
-    """Load a pair. For a child process the loader must be picklable."""
+class Command:
+    """Run a job with the pair, or load a pair; for a child process, the work must be picklable."""
 
     number: int
-    loader: Loader
-    request = None
-    """The events of a load have no number."""
-    gives_way = False
-
-
-@dataclass(frozen=True, slots=True)
-class RunJob:
-    """Run a job with the pair."""
-
-    number: int
-    job: Job
+    work: Job | Loader
 
     @property
-    def request(self) -> int:
-        return self.number
+    def request(self) -> int | None:
+        """Return the number that its events have; those of a load have none."""
+        return self.number if isinstance(self.work, Job) else None
 
     @property
     def gives_way(self) -> bool:
-        return self.job.gives_way
-
-
-Command = LoadPair | RunJob
+        return isinstance(self.work, Job) and self.work.gives_way
 
 
 class Engine:
@@ -100,7 +87,7 @@ class Engine:
 
     def load(self, loader: Loader) -> None:
         """Load a pair after freeing the current pair."""
-        self._put(lambda number: LoadPair(number, loader))
+        self._put(loader)
 
     def answer(self, request: AnswerRequest) -> int:
         """Answer a conversation; return the number that its events have as `request`."""
@@ -108,12 +95,12 @@ class Engine:
 
     def run(self, job: Job) -> int:
         """Run a job with the pair; return the number that its events have as `request`."""
-        return self._put(lambda number: RunJob(number, job))
+        return self._put(job)
 
-    def _put(self, numbered: Callable[[int], Command]) -> int:
+    def _put(self, work: Job | Loader) -> int:
         with self._lock:
             self._last_number = number = self._last_number + 1
-            command = numbered(number)
+            command = Command(number, work)
             self._commands.put(command)
             stopped = None
             if not command.gives_way:
@@ -203,13 +190,13 @@ class EngineWorker(Engine):
                 else:
                     self._flag.clear()
             try:
-                match command:
-                    case LoadPair(loader=loader):
+                match command.work:
+                    case Job() as job if job.loads or self._pair is not None:
+                        self._emit_all(job.run(self._loaded, command.number, self._controls()))
+                    case Job():
+                        self._emit(JobEnded(command.number, None))
+                    case loader:
                         self._load(loader)
-                    case RunJob(number, job) if job.loads or self._pair is not None:
-                        self._emit_all(job.run(self._loaded, number, self._controls()))
-                    case RunJob(number):
-                        self._emit(JobEnded(number, None))
             except AppError as error:
                 self._emit(Failed(command.request, error))
             except Interrupted:

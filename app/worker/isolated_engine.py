@@ -12,9 +12,9 @@ from app.engine.events import Step
 from app.engine.stats import GenerationStats
 from app.engine.types import FinishReason
 from app.worker.engine_process import MethodCall, Process
-from app.worker.engine_worker import Command, Engine, LoadPair, RunJob
+from app.worker.engine_worker import Command, Engine
 from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, Notice
-from app.worker.jobs import AnswerJob, ReloadJob
+from app.worker.jobs import AnswerJob, Job, ReloadJob
 from app.worker.request import written
 
 _CLOSE_S = 5.0
@@ -97,7 +97,7 @@ class IsolatedEngine(Engine):
                 continue
             self._emit(last)
             if isinstance(last, Failed):
-                if _is_reload(command) and not isinstance(last.error, StoppedError):
+                if isinstance(command.work, ReloadJob) and not isinstance(last.error, StoppedError):
                     self._emit(Notice(f"The models could not be loaded again. {last.error.sentences}"))
                 if isinstance(last.error, EngineLostError) and self._loader is not None and not self._has_reloaded:
                     self._has_reloaded = True
@@ -118,13 +118,14 @@ class IsolatedEngine(Engine):
             self._begin(command)
         if self._process is not None and self._process.has_ended:
             self._forget()
-        if isinstance(command, LoadPair):
+        job = command.work if isinstance(command.work, Job) else None
+        if job is None:
             self._loader = None
         if self._is_cancelled(command):
             return _stopped(command)
-        if isinstance(command, RunJob) and not command.job.loads and None in (self._process, self._loader):
+        if job is not None and not job.loads and None in (self._process, self._loader):
             return JobEnded(command.number, None)
-        if self._loader is None and not isinstance(command, LoadPair):
+        if job is not None and self._loader is None:
             raise UsageError("No model is loaded.")
         return self._exchange(command)
 
@@ -170,12 +171,12 @@ class IsolatedEngine(Engine):
                 case ExitStatus():
                     self._forget()
                     raise self._lost(f"The engine process {message.how}.", message)
-                case Loaded() if isinstance(command, LoadPair):
-                    self._loader = command.loader
+                case Loaded() if not isinstance(command.work, Job):
+                    self._loader = command.work
                 case Step():
                     steps.append(message)
             if isinstance(message, Loaded | Finished | JobEnded | Failed):
-                self._has_reloaded = self._has_reloaded and _is_reload(command)
+                self._has_reloaded = self._has_reloaded and isinstance(command.work, ReloadJob)
                 return message
             self._emit(message)
 
@@ -185,17 +186,12 @@ class IsolatedEngine(Engine):
         return EngineLostError(text, status.fix)
 
 
-def _is_reload(command: Command) -> bool:
-    return isinstance(command, RunJob) and isinstance(command.job, ReloadJob)
-
-
 def _stopped(command: Command, steps: Sequence[Step] = ()) -> Event:
     """Return the last event of a stopped command whose process does not send it; `steps` belong to its answer."""
-    if isinstance(command, LoadPair) or not isinstance(command.job, AnswerJob):
-        text = "Loading was stopped." if isinstance(command, LoadPair) else "It was stopped."
-        return Failed(command.request, StoppedError(text))
-    request = command.job.request
-    said = written(request, [segment for step in steps for segment in step.segments])
+    job = command.work
+    if not isinstance(job, AnswerJob):
+        return Failed(command.request, StoppedError(f"{'It' if isinstance(job, Job) else 'Loading'} was stopped."))
+    said = written(job.request, [segment for step in steps for segment in step.segments])
     return Finished(
         request=command.number,
         reason=FinishReason.CANCELLED,
