@@ -83,14 +83,13 @@ def _report(error: AppError) -> None:
     from textwrap import indent
 
     from app.cli.output import HANG, for_reading, status
-    from app.cli.setting_flags import error_in_flags
+    from app.cli.setting_flags import hint_of
     from app.core.printable import printable
 
     status.clear()
-    error = error_in_flags(error)
     print(for_reading(f"tandem: {printable(error.message)}", sys.stderr, HANG), file=sys.stderr)
-    if error.hint:
-        print(for_reading(indent(printable(error.hint), " " * HANG), sys.stderr), file=sys.stderr)
+    if hint := hint_of(error):
+        print(for_reading(indent(printable(hint), " " * HANG), sys.stderr), file=sys.stderr)
 
 
 def _clear_status() -> None:

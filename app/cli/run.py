@@ -124,7 +124,7 @@ class Listener:
                 continue
             match event:
                 case LoadProgress(share=share):
-                    status.show(f"Loading the models {share:4.0%}")
+                    status.show(f"{LOADING} {share:4.0%}")
                 case Loaded(pair):
                     self._pair = pair
                     for text in ignored_flags(pair.thinking_support, self._settings):

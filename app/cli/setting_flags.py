@@ -225,14 +225,11 @@ def _words(name: str, arguments: list[str]) -> str | None:
     return None
 
 
-def error_in_flags(error: AppError) -> AppError:
-    """Replace the fixes in an error by flags and commands."""
+def hint_of(error: AppError) -> str:
+    """Return the fix of an error, or the offers for a pair that does not fit."""
     offers: tuple[Offer, ...] = getattr(error, "offers", ())
     lines = ["Choose one of these, or load it anyway with --fit off:", *map(offer_line, offers)]
-    hint = _CONTINUATION_INDENT.join(lines) if offers else in_flags(error.hint)
-    worded = AppError(in_flags(error.message), hint)
-    worded.exit_code = error.exit_code
-    return worded
+    return _CONTINUATION_INDENT.join(lines) if offers else error.hint
 
 
 def offer_line(offer: Offer) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from app.cli.compatibility_report import LABEL, check_lines, current_file_offered, projector_lines
 from app.cli.output import LOOKING, json_for, status
-from app.cli.setting_flags import error_in_flags
+from app.cli.setting_flags import hint_of
 from app.cli.streams import cancel_on_interrupt
 from app.compare.measured_pairs import measured_capacity
 from app.core.errors import (
@@ -273,10 +273,9 @@ def _install(prepared: Prepared, options: _Options) -> tuple[SetUp, str]:
                 with guarded_stderr(log_file()):
                     line = trial(loader, task.is_cancelled)
             except AppError as failure:
-                error = error_in_flags(failure)
                 opens, removes = command(["tandem", "--pair", name]), command(["tandem", "pairs", "remove", name])
                 more = f"{name} is set up; to open it: {opens}; to remove it: {removes}"
-                raise PairError(error.message, f"{error.hint}\n{more}".lstrip()) from failure
+                raise PairError(failure.message, f"{hint_of(failure)}\n{more}".lstrip()) from failure
             if task.is_cancelled():
                 raise Interrupted
             registry().add(pair, default=default)

@@ -78,7 +78,7 @@ def check_tools(names: Sequence[str] = (), *, as_json: bool = False) -> int:
     width, lines = max((len(server.name) for server in servers), default=0), []
     for one in results:
         tools = ", ".join(one_line(tool.name) for tool in one.tools)
-        text = in_flags(one.error.sentences) if one.error else f"{counted(len(one.tools), 'tool')}: {tools}"
+        text = one.error.sentences if one.error else f"{counted(len(one.tools), 'tool')}: {tools}"
         lines.append(printable(f"{one.server:<{width}}  {text.rstrip(': ')}"))
     print_result({"servers": list(map(_as_json, results))}, lines, as_json=as_json, hang=HANG)
     return AppError.exit_code if any(one.error for one in results) else 0
