@@ -109,10 +109,8 @@ class Opener:
             loader = None
         if loader is None:
             return FitOption(offer)
-        if loader.files is None and not all(map(is_here, loader.pair.sources)):
-            models = zip(("--target", "--draft"), map(str, loader.pair.sources), strict=False)
-            words = [offer.pair] if offer.pair is not None else [word for words in models for word in words]
-            return FitOption(offer, command=command(["tandem", "setup", *words]))
+        if offer.pair is not None and loader.files is None and not all(map(is_here, loader.pair.sources)):
+            return FitOption(offer, command=command(["tandem", "setup", offer.pair]))
         return FitOption(offer, lambda: self.take(offer))
 
 

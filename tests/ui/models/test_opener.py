@@ -15,7 +15,7 @@ from app.models.source import LocalModel, parse_source
 from app.settings.layers import Layer, Origin, sampling
 from app.ui.models.opener import Opener
 from app.ui.models.state import LoadRequest
-from app.worker.known_pairs import KnownPair, ProcessOptions, registry
+from app.worker.known_pairs import KnownPair, ProcessOptions, known_pairs, registry
 from app.worker.pair_loader import PairLoader
 from tests.llama.gguf_files import header, tiny, write
 from tests.settings.in_memory import in_memory
@@ -65,13 +65,13 @@ def test_an_offer_keeps_the_users_preset() -> None:
     assert opener.with_offer(change({"model.kv_type": "q8_0"})).settings["model.kv_type"] == "q8_0"
 
 
-def test_an_offer_is_a_choice_of_the_chat_if_its_files_are_here(tmp_path: Path) -> None:
-    offer = change({"draft.mode": "off"})
-    option = Opener(in_memory(), FIRST, ProcessOptions()).option(offer)
-    assert (option.apply, option.command) == (None, "tandem setup --target /a.gguf")
+def test_an_offer_is_a_choice_of_the_chat_unless_it_is_a_pair_to_download() -> None:
+    smaller = known_pairs()[-1].name
+    opener = Opener(in_memory(), FIRST, ProcessOptions())
+    option = opener.option(Offer("a smaller pair", 0, "", {}, suffices=True, pair=smaller))
+    assert (option.apply, option.command) == (None, f"tandem setup {smaller}")
 
-    here = Pair("a", "A", model(tmp_path, "a"), None)
-    option = Opener(in_memory(), KnownPair(here, None), ProcessOptions()).option(offer)
+    option = opener.option(change({"draft.mode": "off"}))
     assert option.apply is not None
     loader = option.apply().loader
     assert isinstance(loader, PairLoader)
