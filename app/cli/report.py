@@ -9,11 +9,12 @@ from app.engine.fixed import NEVER_MEASURED
 from app.engine.stats import GenerationStats
 from app.engine.types import FinishReason
 from app.models.pair_info import ModelInfo, PairInfo, why_no_longer
-from app.settings.layers import NO_SWITCH, Origin, Resolved, ThinkingSupport, thinking
+from app.settings.layers import Origin, Resolved, ThinkingSupport, thinking
 from app.worker.events import Finished
 
 _MS_PER_NS = 1e-6
 _TENTH_S = 0.095
+_REASONING_FLAGS = {"answer.thinking": "--thinking", "answer.reasoning_effort": "--reasoning-effort"}
 
 
 def summary(event: Finished, pair: PairInfo) -> str:
@@ -32,17 +33,14 @@ def summary(event: Finished, pair: PairInfo) -> str:
 
 def ignored_flags(support: ThinkingSupport, settings: Resolved) -> tuple[str, ...]:
     """Return a sentence for each reasoning flag that the model ignores; settings may be for other models."""
-
-    def is_typed(name: str) -> bool:
-        return settings.origin(name) is Origin.FLAG and settings[name] != "auto"
-
     now, notices = thinking(settings), []
-    if is_typed("answer.thinking") and not support.switchable:
-        notices.append(f"This model {NO_SWITCH}: --thinking changes nothing.")
-    if is_typed("answer.reasoning_effort") and now.enabled is False:
-        notices.append("Reasoning is off: --reasoning-effort changes nothing.")
-    elif is_typed("answer.reasoning_effort") and (reason := support.no_effort(now.enabled)):
-        notices.append(f"This model {reason}: --reasoning-effort changes nothing.")
+    for name, flag in _REASONING_FLAGS.items():
+        if settings.origin(name) is not Origin.FLAG or settings[name] == "auto":
+            continue
+        if reason := support.why_ignored(name, now):
+            notices.append(f"This model {reason}: {flag} changes nothing.")
+        elif name == "answer.reasoning_effort" and now.enabled is False:
+            notices.append(f"Reasoning is off: {flag} changes nothing.")
     return tuple(notices)
 
 

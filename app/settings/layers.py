@@ -18,9 +18,6 @@ from app.settings.table import BY_NAME, SETTINGS, nearest
 _SAMPLING_NAMES = {setting.field: setting.name for setting in SETTINGS if setting.field}
 """Names of settings by their fields of `SamplingParams`."""
 _DRAFT_FIELDS = ("n_max", "n_min", "p_min")
-NO_SWITCH = "cannot turn reasoning on or off"
-_NO_EFFORT = "has no reasoning effort"
-_EFFORT_IF_ON = "has a reasoning effort only with reasoning on"
 Layer = Mapping[str, Value]
 """Checked values by the names of their settings."""
 _DEFAULT_VALUES: Layer = {name: setting.default for name, setting in BY_NAME.items()}
@@ -121,11 +118,17 @@ class ThinkingSupport:
     effort: bool = True
     effort_on: bool = True
 
-    def no_effort(self, enabled: bool | None) -> str | None:
-        """Return why a model ignores the effort in this request to think, if it does."""
-        if self.effort_on if enabled else self.effort:
+    def why_ignored(self, name: str, now: Thinking) -> str | None:
+        """Return as a clause about the model why it ignores a setting, if it does; `now` is the requested reasoning.
+
+        If reasoning is off, an effort that changes nothing says nothing about the model.
+        """
+        if name == "answer.thinking" and not self.switchable:
+            return "cannot turn reasoning on or off"
+        takes_effort = self.effort_on if now.enabled else self.effort
+        if name != "answer.reasoning_effort" or now.enabled is False or takes_effort:
             return None
-        return _EFFORT_IF_ON if self.effort_on else _NO_EFFORT
+        return "has a reasoning effort only with reasoning on" if self.effort_on else "has no reasoning effort"
 
 
 def unknown_preset(name: str, known: Mapping[str, object]) -> UsageError:

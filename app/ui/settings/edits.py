@@ -10,7 +10,7 @@ from app.core.printable import printable
 from app.models.pair_info import PairInfo, context_line, context_remark, rounding
 from app.settings.checking import in_one_line, is_preset_name
 from app.settings.kinds import Choice, Name, Number, Switch, Value
-from app.settings.layers import NO_SWITCH, Origin, Resolved
+from app.settings.layers import Origin, Resolved, ThinkingSupport, thinking
 from app.settings.live import LiveSettings, Scope
 from app.settings.setting import Setting
 from app.settings.table import SETTINGS
@@ -142,15 +142,9 @@ class SettingEdits:
         return self._try(lambda: self._live.save_preset(name)) or f"Saved the preset {printable(name)}."
 
     def _why_ignored(self, setting: Setting, now: Resolved) -> str:
-        if self._pair is None:
-            return ""
-        if setting.name == "answer.thinking" and not self._pair.thinking_support.switchable:
-            return f"The loaded model {NO_SWITCH}."
-        thinking = {"on": True, "off": False}.get(str(now["answer.thinking"]))
-        if setting.name == "answer.reasoning_effort" and thinking is not False:
-            reason = self._pair.thinking_support.no_effort(thinking)
-            return f"The loaded model {reason}." if reason else ""
-        return ""
+        support = self._pair.thinking_support if self._pair is not None else ThinkingSupport()
+        reason = support.why_ignored(setting.name, thinking(now))
+        return f"The loaded model {reason}." if reason else ""
 
     def _options(self, setting: Setting) -> tuple[str, ...]:
         match setting.kind:
