@@ -8,9 +8,9 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from app.conversations.attached import joined
-from app.conversations.message import Message, Role
+from app.conversations.message import Role
 from app.conversations.titles import title_of
-from app.conversations.tree import Document, Node, State, Tree, as_messages, readable
+from app.conversations.tree import Document, Node, State, Tree, readable
 from app.core.errors import AppError
 from app.session.library import Library
 
@@ -102,10 +102,6 @@ class Branches:
         """Return the summary and the messages that the model reads before a prompt, or for None in the whole branch."""
         summary, nodes = readable(self.tree.path_to(self.turn.parent if prompt is None else prompt.id))
         return summary, tuple(nodes if prompt is None else nodes[:-1])
-
-    def messages_before(self, prompt: Node | None) -> tuple[Message, ...]:
-        """Return the messages that the model reads before a prompt, or for None in the whole branch."""
-        return as_messages(self.read_before(prompt)[1])
 
     @property
     def summary(self) -> str | None:

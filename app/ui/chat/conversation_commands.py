@@ -96,11 +96,8 @@ class ConversationCommands:
 
     def _last_answer(self) -> str:
         """Return the newest answer with text. A model that still reasons has not answered yet."""
-        newest = self._view.messages.answer
-        if newest is not None and (shown := newest.text.strip()):
-            return shown
-        messages = reversed(self._session.conversation.messages_before(None))
-        return next((message.content for message in messages if message.role is Role.ASSISTANT), "")
+        nodes = reversed(self._session.conversation.messages)
+        return next(filter(None, (node.text.strip() for node in nodes if node.role is Role.ASSISTANT)), "")
 
     # Words in this conversation
 
