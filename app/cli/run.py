@@ -22,12 +22,12 @@ from app.conversations.message import Message, Prefill, Role
 from app.conversations.tree import as_message
 from app.core.errors import INTERRUPTED, AppError, StoppedError, UsageError
 from app.core.fixes import quoted
-from app.core.included import included, located, read_included
+from app.core.included import check_included, included, read_included
 from app.core.log import guarded_stderr
 from app.core.paths import log_file
 from app.core.pictures import MARK, PictureData, PictureLimits
 from app.core.printable import printable
-from app.core.regular_file import read_user_text, text_size, user_text
+from app.core.regular_file import read_user_text, user_text
 from app.engine.events import PromptProgress, Step
 from app.engine.types import FinishReason, Guidance
 from app.models.pair_info import PairInfo
@@ -60,7 +60,7 @@ def run(
     # Report a wrong file name even if no pair is set up.
     for each in file:
         if each != STDIN:
-            text_size(located(each)[0], str(each))
+            check_included(each, str(each))
     guidance = _read_guidance(json_schema, grammar)
     words = _read_prompt(prompt, prompt_file)
     loader = read_pair(given)

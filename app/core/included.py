@@ -23,6 +23,7 @@ from app.core.regular_file import (
     file_errors,
     is_file,
     read_bytes,
+    status,
     user_text,
     with_line_feeds,
 )
@@ -183,6 +184,12 @@ def located(path: Path) -> tuple[Path, range | None]:
     """Return the file that a path names, and the pages of a PDF after a colon."""
     name, pages = split_pages(path.name)
     return (path, None) if pages is None or is_file(path) else (path.with_name(name), pages)
+
+
+def check_included(path: Path, name: str) -> None:
+    """Raise AppError unless a path names a regular file, called `name` in errors; do not open it."""
+    with file_errors(name):
+        status(located(path)[0])
 
 
 def read_included(

@@ -139,12 +139,6 @@ def _reason(error: Exception) -> str:
 # Text files that the user names
 
 
-def text_size(path: Path, name: str) -> int:
-    """Return the size of a regular file, called `name` in errors, without opening it. Raises AppError."""
-    with file_errors(name):
-        return status(path).st_size
-
-
 def read_user_text(path: Path, name: str) -> str:
     """Return the text of a file, called `name` in errors, with normalized line ends. Raises AppError."""
     with file_errors(name):

@@ -16,7 +16,7 @@ from app.conversations.store import Store
 from app.core import atomic, regular_file
 from app.core.errors import AppError
 from app.core.log import guarded_stderr
-from app.core.regular_file import MAX_TEXT_BYTES, MissingFile, read_user_text, text_size, user_text
+from app.core.regular_file import MAX_TEXT_BYTES, MissingFile, read_user_text, user_text
 from app.llama import stored_measurements
 from app.llama.child import SafeFiles
 from app.models.catalog import Catalog, shipped_file
@@ -181,7 +181,7 @@ def test_a_missing_file_has_its_own_error(tmp_path: Path) -> None:
     for name in ("none.md", "a.md/below", "x" * 200):
         (tmp_path / "a.md").write_text("x")
         with pytest.raises(MissingFile, match="There is no file"):
-            text_size(tmp_path / name, name)
+            read_user_text(tmp_path / name, name)
 
 
 @pytest.mark.parametrize("name", ["nul\0.md", "x" * 300])

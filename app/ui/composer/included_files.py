@@ -13,9 +13,9 @@ from threading import Event
 
 from app.conversations.attached import Attachment, compose, file_reference, quoted_reference, replace_references, split
 from app.core.errors import AppError, Interrupted
-from app.core.included import SUFFIXES, located, read_included
+from app.core.included import SUFFIXES, check_included, located, read_included
 from app.core.pictures import PictureData, PictureLimits
-from app.core.regular_file import FolderNamed, MissingFile, exists, is_file, is_folder, text_size
+from app.core.regular_file import FolderNamed, MissingFile, exists, is_file, is_folder
 from app.models.source import home_expanded
 
 # After a space, a bracket or a quotation mark: an address such as me@example.org is no reference.
@@ -125,7 +125,7 @@ def completed(path: str) -> str:
 def chosen_file(path: str) -> str:
     """Return a file for insertion; see `completed`. Raises AppError if it cannot be read."""
     try:
-        text_size(located(home_expanded(path))[0], path)
+        check_included(home_expanded(path), path)
     except FolderNamed:
         return completed(f"{path.rstrip('/')}/")
     return completed(path)
@@ -216,7 +216,7 @@ def find_file(reference: Reference, base: Path) -> tuple[str, Path] | None:
     for name in reference.readings:
         path = base / home_expanded(name)
         try:
-            text_size(located(path)[0], name)
+            check_included(path, name)
         except MissingFile:
             continue
         except AppError as error:
