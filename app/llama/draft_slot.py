@@ -23,7 +23,7 @@ from app.llama.cancel import CancelFlag
 from app.llama.checks import ModelFile, open_model_file
 from app.llama.child import SafeFiles, try_file
 from app.llama.context import Context
-from app.llama.loading import PairProgress, devices_of
+from app.llama.loading import devices_of
 from app.llama.model import Model
 from app.llama.mtp_chain import head_context
 from app.llama.params import PairParams
@@ -37,11 +37,11 @@ from app.settings.placement import ALL_LAYERS, CPU
 
 
 def checked_pair(
-    params: PairParams, on_progress: PairProgress, notices: list[str]
+    params: PairParams, go_on: Callable[[], bool], notices: list[str]
 ) -> tuple[ModelFile | None, PairParams]:
     """Try the files of a pair before loading, and place draft layers that share tensors with the target.
 
-    If a draft is refused, the target's MTP layers replace it, if it has any.
+    If a draft is refused, the target's MTP layers replace it, if it has any. `go_on` is polled; False stops the trials.
 
     Returns:
         The draft's file, and the parameters with the draft to load.
@@ -52,7 +52,7 @@ def checked_pair(
     file: ModelFile | None = None
     if params.draft is not None:
         try:
-            file, params = checked_file(params.draft, params, on_progress, notices)
+            file, params = checked_file(params.draft, params, go_on, notices)
         except DamagedFileError as error:
             target = read_facts(params.target)
             _, has_layers, _ = select_draft(params.settings["draft.type"], target, None)
@@ -60,10 +60,10 @@ def checked_pair(
             notices.append(instead if has_layers else without_draft(error))
             model = replace(params.model, load_mtp=has_layers or params.model.load_mtp)
             params = replace(params, draft=None, model=model)
-    try_file(params.target, SafeFiles(params.safe_files), partial(on_progress, "target", 0.0))
+    try_file(params.target, SafeFiles(params.safe_files), go_on)
     if params.model.load_mtp:
         try:
-            _try_layers(params.target, params, on_progress, "target")
+            _try_layers(params.target, params, go_on)
         except DamagedFileError as error:
             notices.append(without_draft(error))
             params = replace(params, model=replace(params.model, load_mtp=False))
@@ -71,9 +71,9 @@ def checked_pair(
 
 
 def checked_file(
-    path: Path, params: PairParams, on_progress: PairProgress, notices: list[str]
+    path: Path, params: PairParams, go_on: Callable[[], bool], notices: list[str]
 ) -> tuple[ModelFile, PairParams]:
-    """Return the checked file of a draft, and the parameters with its placement.
+    """Return the checked file of a draft, and the parameters with its placement; `go_on` as for `checked_pair`.
 
     Raises:
         DamagedFileError: It cannot draft for the target.
@@ -82,11 +82,11 @@ def checked_file(
     found = open_model_file(path, is_draft=True)
     facts = head_facts(found.header)
     if facts is None:
-        try_file(found.path, SafeFiles(params.safe_files), partial(on_progress, "draft", 0.0))
+        try_file(found.path, SafeFiles(params.safe_files), go_on)
         return found, params
     if facts.follows_target(params.model.overrides):
         params = beside_target(params, found.path.name, notices)
-    _try_layers(found.path, params, on_progress, "draft")
+    _try_layers(found.path, params, go_on)
     return found, params
 
 
@@ -104,7 +104,7 @@ def beside_target(params: PairParams, name: str, notices: list[str]) -> PairPara
     return replace(params, draft_model=placed)
 
 
-def _try_layers(path: Path, params: PairParams, on_progress: PairProgress, name: str) -> None:
+def _try_layers(path: Path, params: PairParams, go_on: Callable[[], bool]) -> None:
     """Check that draft layers match the target and load without an abort. Raises DamagedFileError."""
     target = read_facts(params.target)
     problem = mtp_problem(target) if path == params.target else head_problem(target, read_facts(path))
@@ -112,7 +112,7 @@ def _try_layers(path: Path, params: PairParams, on_progress: PairProgress, name:
         problem = f"{path.name} cannot be used as a draft: {fault}."
     if problem:
         raise DamagedFileError(problem)
-    try_file(path, SafeFiles(params.safe_files), partial(on_progress, name, 0.0), pair=params)
+    try_file(path, SafeFiles(params.safe_files), go_on, pair=params)
 
 
 class DraftSlot:
@@ -135,7 +135,7 @@ class DraftSlot:
         self.model: Model | None = None
         self.context: Context | None = None
 
-    def load(self, file: ModelFile | None, params: PairParams, on_progress: PairProgress) -> PairParams:
+    def load(self, file: ModelFile | None, params: PairParams, on_progress: Callable[[float], bool]) -> PairParams:
         """Load a draft, or the target's MTP layers if `params` has them and there is no usable draft.
 
         Returns:
@@ -159,7 +159,7 @@ class DraftSlot:
             self.free()
             self._notices.append(without_draft(error))
 
-    def _load_file(self, file: ModelFile, params: PairParams, on_progress: PairProgress) -> None:
+    def _load_file(self, file: ModelFile, params: PairParams, on_progress: Callable[[float], bool]) -> None:
         target = self._target_context.model
         if not self._target.n_rollback:
             raise ModelLoadError(
@@ -167,7 +167,7 @@ class DraftSlot:
             )
         facts = head_facts(file.header)
         placed = replace(params.draft_model, load_mtp=facts is not None and facts.kind is Source.MTP)
-        self.model = draft = Model(file, placed, partial(on_progress, "draft"))
+        self.model = draft = Model(file, placed, on_progress)
         if facts is not None:
             self._attach(draft, facts, params)
             return

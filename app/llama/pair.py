@@ -90,14 +90,15 @@ class NativePair:
         self._params = self._planned = params
         self.threads = CpuThreads(params, self._compute_with)
         # Both files are checked before either is loaded, so that a wrong file is reported immediately.
-        progress = PairProgress(on_progress, target=params.target, draft=params.draft, projector=params.projector)
+        go_on = partial(on_progress, 0.0)
         target_file = open_model_file(params.target)
         if (facts := head_facts(target_file.header)) is not None:
             raise ModelFileError(
                 facts.as_target(target_file.path.name), "Name its target with ⟨target⟩, and this file with ⟨draft⟩."
             )
-        draft_file, params = checked_pair(params, progress, self.notices)
-        params = checked_projector(params, target_file.header, partial(progress, "projector"), self.notices)
+        draft_file, params = checked_pair(params, go_on, self.notices)
+        params = checked_projector(params, target_file.header, go_on, self.notices)
+        progress = PairProgress(on_progress, target=params.target, draft=params.draft, projector=params.projector)
         add_servers(params.addresses)
         with ExitStack() as stack:
             self.model = Model(target_file, params.model, partial(progress, "target"))
@@ -116,7 +117,7 @@ class NativePair:
             self.draft = DraftSlot(self._context, self.target, cancel, self.notices)
             stack.callback(self.draft.free)
             self._has_mtp = params.model.load_mtp
-            self._params = self.draft.load(draft_file, params, progress)
+            self._params = self.draft.load(draft_file, params, partial(progress, "draft"))
             # The estimate included the draft.
             lost = self._params.draft is None and self._planned.draft is not None
             lost = lost or (self.drafter is None and self._planned.model.load_mtp)
@@ -196,16 +197,15 @@ class NativePair:
             Interrupted: `on_progress` returned False.
         """
         self._free_draft()
-        progress = PairProgress(on_progress, draft=path)
         params, file = replace(self._params, draft=path, draft_model=self._planned.draft_model), None
         if path is None:
             params = replace(params, model=replace(params.model, load_mtp=self._has_mtp))
         else:
             try:
-                file, params = checked_file(path, params, progress, self.notices)
+                file, params = checked_file(path, params, partial(on_progress, 0.0), self.notices)
             except DamagedFileError as error:
                 self.notices.append(without_draft(error))
-        params = self.draft.load(file, params, progress)
+        params = self.draft.load(file, params, on_progress)
         if self.drafter is not None:
             self._adopt(params)
 

@@ -46,19 +46,19 @@ _RAM_SHARE = 0.5
 
 
 def checked_projector(
-    params: PairParams, target: GgufHeader, on_progress: Callable[[float], bool], notices: list[str]
+    params: PairParams, target: GgufHeader, go_on: Callable[[], bool], notices: list[str]
 ) -> PairParams:
     """Check the projector of a pair; if Tandem chose it and it is unusable, leave it out with a notice.
 
     Raises:
         ModelFileError: The file that the settings name is unusable.
         ModelLoadError: It is for another target.
-        Interrupted: `on_progress` returned False.
+        Interrupted: `go_on` returned False.
     """
     if params.projector is not None:
         try:
             check_projector(params.projector, target)
-            projector_bytes(params, lambda: on_progress(0.0))
+            projector_bytes(params, go_on)
         except (ModelFileError, ModelLoadError) as error:
             _leave_out(params, error, notices)
             return replace(params, projector=None)
