@@ -160,6 +160,11 @@ class Chat(Driver):
         await self.press(*keys)
         await self.until(lambda: len(self.engine.requests) > count)
 
+    async def writes(self, text: str) -> None:
+        """Let the engine write a part of an answer, and wait until it is shown."""
+        self.engine.says(text)
+        await self.shows(text)
+
     async def answer(self, text: str, reason: FinishReason = FinishReason.STOP) -> None:
         """Let the engine write the rest of an answer and end it."""
         self.engine.goes_on(text, reason)

@@ -221,8 +221,7 @@ async def test_tags_are_set_shown_and_found() -> None:
         await chat.pilot.press("escape")
         await chat.in_front()
         await chat.enter("/tag", "Tags: #work. Enter adds words")
-        await chat.pilot.press("minus", "enter")
-        await chat.shows("Tags: none.")
+        await chat.press("minus", "enter", shows="Tags: none.")
 
 
 async def test_a_bare_system_lets_the_user_edit_the_prompt() -> None:
@@ -253,8 +252,7 @@ async def test_a_conversation_is_exported_to_a_file(tmp_path: Path, monkeypatch:
         await chat.exchange("hello", "good day")
         for name in ("it", "it.json", "it.txt", "Talk v1.2"):
             await chat.enter(f"/export {name}", "Exported as")
-        await chat.pilot.press("ctrl+r")
-        await chat.until(lambda: len(chat.engine.requests) == 2)
+        await chat.next_request("ctrl+r")
         await chat.answer("good evening")
         for name, told in (("both.md", "1 message of other branches left out; .json keeps them."), ("both.json", "")):
             await chat.type(f"/export {name}")
@@ -344,8 +342,7 @@ async def test_a_file_behind_its_command_is_included(tmp_path: Path, monkeypatch
         await chat.press("enter")
         await chat.until(lambda: chat.prompt == '@"my notes.md" ')
         await chat.press("ctrl+u")
-        await chat.type("/file gone")
-        await chat.press("enter", shows="There is no file gone.")
+        await chat.enter("/file gone", "There is no file gone.")
         assert chat.prompt == "/file gone"
 
 

@@ -99,8 +99,7 @@ async def test_the_numbers_of_an_answer_that_is_being_written_are_not_called_mis
 ) -> None:
     async with open_chat(size=size, store=lambda: Store(file)) as chat:
         await chat.send("one")
-        chat.engine.says("some words")
-        await chat.shows("some words")
+        await chat.writes("some words")
         await chat.press("ctrl+up", shows="keys act on the chosen message")
         await chat.stands_still()
         assert "No numbers" not in chat.text
@@ -288,8 +287,7 @@ async def test_a_long_path_is_wrapped_and_copied_whole() -> None:
 async def test_a_long_prompt_keeps_its_tabs() -> None:
     async with open_chat(size=(40, 24)) as chat:
         chat.screen.view.prompt.insert("if x:\n\ty = 1" + "\nword" * 5000)
-        await chat.pilot.press("enter")
-        await chat.until(lambda: chat.engine.requests)
+        await chat.next_request("enter")
         await chat.press("ctrl+home", shows="        y = 1")
         copied = chat.screen.view.messages.get_selection(SELECT_ALL)
         assert copied is not None

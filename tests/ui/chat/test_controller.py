@@ -280,8 +280,7 @@ async def test_a_file_that_is_read_is_shown_and_the_next_prompt_can_be_typed(
     file: Path, released: threading.Event
 ) -> None:
     async with kept_chat(file) as chat:
-        await chat.type("sum up @report.pdf")
-        await chat.press("enter", shows="reading report.pdf")
+        await chat.enter("sum up @report.pdf", "reading report.pdf")
         assert "esc stop" in chat.rows[-1]
         await chat.type("next")
         for keys in (["enter"], ["ctrl+n"]):
@@ -303,8 +302,7 @@ async def test_escape_stops_the_reading_of_a_file_and_the_prompt_comes_back(
             await chat.exchange("one", "first")
             await chat.press("ctrl+e", shows="Editing the prompt")
         n_requests, before = len(chat.engine.requests), chat.prompt
-        await chat.type(" @report.pdf @typo")
-        await chat.press("enter", shows="reading report.pdf")
+        await chat.enter(" @report.pdf @typo", "reading report.pdf")
         await chat.press("escape", shows="Reading was stopped; the prompt was not sent.")
         released.set()
         await chat.press("enter", shows="No file matches @typo.")
@@ -323,8 +321,7 @@ async def test_nothing_else_happens_to_a_prompt_while_the_files_of_its_edit_are_
     async with kept_chat(file) as chat:
         await chat.exchange("one", "first")
         await chat.press("ctrl+e", shows="Editing the prompt")
-        await chat.type(" @report.pdf")
-        await chat.press("enter", shows="reading report.pdf")
+        await chat.enter(" @report.pdf", "reading report.pdf")
         for action in ("edit_last", "rename", "system", "find", "again"):
             chat.screen.view.hint.forget()
             chat.screen.action_do(action)
@@ -344,8 +341,7 @@ async def test_a_prompt_whose_file_is_read_at_the_end_of_the_program_comes_back(
     file: Path, released: threading.Event
 ) -> None:
     async with kept_chat(file) as chat:
-        await chat.type("sum up @report.pdf")
-        await chat.press("enter", shows="reading report.pdf")
+        await chat.enter("sum up @report.pdf", "reading report.pdf")
         await chat.pilot.press("ctrl+q")
         await chat.until(lambda: not chat.app.is_running)
     async with kept_chat(file) as chat:

@@ -83,8 +83,7 @@ async def test_the_error_of_a_failed_answer_is_shown_again_and_it_can_continue(f
         before = chat.said
     async with kept_chat(file, again=True) as chat:
         await chat.until(lambda: chat.said == before)
-        await chat.pilot.press("ctrl+g")
-        await chat.until(lambda: chat.engine.requests)
+        await chat.next_request("ctrl+g")
         await chat.until(lambda: "llama.cpp failed." not in chat.text)
 
 

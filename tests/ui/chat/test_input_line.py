@@ -22,8 +22,7 @@ async def test_nothing_is_changed_while_an_answer_is_written(file: Path) -> None
     async with kept_chat(file) as chat:
         await chat.exchange("one", "first")
         await chat.send("two")
-        chat.engine.says("sec")
-        await chat.shows("sec")
+        await chat.writes("sec")
         await chat.press("ctrl+up", "up", "up", "up")
         assert chat.chosen == "one"
         for key in ("enter", "ctrl+r"):

@@ -27,8 +27,7 @@ async def test_a_note_stands_between_no_prompt_and_its_answer(file: Path) -> Non
         await chat.until(lambda: chat.engine.requests)
         await chat.shows("The context was rounded.")
         assert chat.said[:3] == ["The context was rounded.", "You", "one"]
-        chat.engine.says("first")
-        await chat.shows("first")
+        await chat.writes("first")
         chat.engine.emit(Notice("Drafting stopped."))
         await chat.shows("Drafting stopped.")
         await chat.answer(" answer")

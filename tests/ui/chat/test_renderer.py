@@ -38,8 +38,7 @@ async def test_thinking_is_folded_and_opens() -> None:
 async def test_esc_stops_and_keeps_what_came() -> None:
     async with open_chat() as chat:
         await chat.send("story")
-        chat.engine.says("Once upon")
-        await chat.shows("Once upon")
+        await chat.writes("Once upon")
         await chat.pilot.press("escape")
         assert chat.engine.cancelled == 1
         assert "stopping" in chat.status
@@ -78,8 +77,7 @@ async def test_an_answer_shows_what_it_waits_for_until_it_begins() -> None:
         await chat.send("go")
         chat.engine.reads(0, 4096)
         await chat.until(lambda: any("reading prompt: 0 of 4,096 tokens, 8 s left" in row for row in chat.said))
-        chat.engine.says("word")
-        await chat.shows("word")
+        await chat.writes("word")
         await chat.until(lambda: "reading prompt" not in chat.text)
         chat.engine.reads(1024, 4096, drafting=True)
         await chat.until(lambda: any("draft reading prompt: 1,024 of 4,096" in row for row in chat.said))

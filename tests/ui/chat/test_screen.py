@@ -45,8 +45,7 @@ async def test_events_after_quitting_are_dropped() -> None:
 async def test_ctrl_c_stops_an_answer_first_and_quits_unless_another_key_follows() -> None:
     async with open_chat() as chat:
         await chat.send("go")
-        chat.engine.says("half")
-        await chat.shows("half")
+        await chat.writes("half")
         await chat.press("ctrl+c", shows="The answer stops; ctrl+c again quits")
         assert chat.engine.cancelled == 1
         await chat.press("x")
@@ -91,8 +90,7 @@ async def test_a_disk_error_at_the_end_is_reported_after_quitting(tmp_path: Path
         assert store is not None
         await chat.send("go")
         store.database.connection.execute("PRAGMA query_only = ON")
-        chat.engine.says("words")
-        await chat.shows("words")
+        await chat.writes("words")
         await chat.pilot.press("ctrl+q")
         await chat.pilot.pause()
         unwritten = chat.screen.session.library.unwritten

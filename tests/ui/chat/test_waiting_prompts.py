@@ -65,8 +65,7 @@ async def test_escape_takes_prompts_back_before_it_stops_the_answer() -> None:
 async def test_an_answer_ends_while_another_conversation_is_open(tmp_path: Path) -> None:
     async with kept_chat(tmp_path / "conversations.db", size=WIDE) as chat:
         await chat.send("old")
-        chat.engine.says("old words")
-        await chat.shows("old words")
+        await chat.writes("old words")
         await chat.pilot.press("ctrl+n")
         await chat.until(lambda: chat.answers == [])
         await chat.until(lambda: chat.status.startswith('answering "old"'))
@@ -86,8 +85,7 @@ async def test_an_answer_ends_while_another_conversation_is_open(tmp_path: Path)
 async def test_an_answer_stopped_from_another_conversation_is_not_called_answered(deleted: bool) -> None:
     async with open_chat(store=Store) as chat:
         await chat.send("old")
-        chat.engine.says("old words")
-        await chat.shows("old words")
+        await chat.writes("old words")
         await chat.pilot.press("ctrl+n")
         await chat.until(lambda: chat.status.startswith('answering "old"'))
         if deleted:

@@ -279,8 +279,7 @@ async def test_a_comparison_leaves_the_chat_unchanged() -> None:
         chat.screen.view.prompt.clear()
         await chat.send("Two?")
         assert [message.content for message in chat.engine.requests[-1].messages] == ["One?", "First.", "Two?"]
-        chat.engine.says("Second.")
-        await chat.shows("Second.")
+        await chat.writes("Second.")
 
 
 async def test_a_prompt_that_does_not_fit_is_reported_with_the_keys_of_the_chat() -> None:

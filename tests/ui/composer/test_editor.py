@@ -37,8 +37,7 @@ async def test_a_file_is_offered_included_and_folded(folder: Path) -> None:
         await chat.shows(CHOSEN + "notes.md")
         await chat.pilot.press("enter")
         assert chat.prompt == "sum up @notes.md "
-        await chat.pilot.press("enter")
-        await chat.until(lambda: chat.engine.requests)
+        await chat.next_request("enter")
         file = Attachment("notes.md", "Buy milk.\n" * 100)
         assert chat.engine.requests[0].messages[-1].content == compose("sum up @notes.md", [file])
         await chat.shows("▸ notes.md  1 KB")
@@ -77,8 +76,7 @@ async def test_a_name_that_no_file_has_is_sent_as_text_the_second_time(folder: P
     async with open_chat() as chat:
         await chat.enter("see @notes.md and @nomatch, me@x.org", "No file matches @nomatch. Press enter again")
         assert not chat.engine.requests
-        await chat.pilot.press("enter")
-        await chat.until(lambda: len(chat.engine.requests) == 1)
+        await chat.next_request("enter")
         assert chat.asked[-1].endswith("see @notes.md and @nomatch, me@x.org")
 
 
@@ -95,8 +93,7 @@ async def test_a_stopped_prompt_with_a_file_comes_back_as_typed() -> None:
         await chat.send("sum up @notes.md ")
         chat.engine.finishes(FinishReason.CANCELLED)
         await chat.until(lambda: chat.prompt == "sum up @notes.md")
-        await chat.pilot.press("ctrl+r")
-        await chat.until(lambda: len(chat.engine.requests) == 2)
+        await chat.next_request("ctrl+r")
         assert chat.engine.requests[1].messages == chat.engine.requests[0].messages
         assert chat.prompt == ""
 
@@ -106,8 +103,7 @@ async def test_a_long_paste_is_folded_and_sent_whole() -> None:
         await chat.type("why ")
         await paste(chat, LONG.replace("\n", "\r\n"))
         assert chat.prompt == f"why {MARK}"
-        await chat.pilot.press("enter")
-        await chat.until(lambda: chat.engine.requests)
+        await chat.next_request("enter")
         log = Attachment(MARK[1:-1], LONG, is_file=False)
         assert chat.engine.requests[0].messages[-1].content == compose(f"why {MARK}", [log])
         await chat.shows("▸ pasted 10 KB, 500 lines")
@@ -120,8 +116,7 @@ async def test_backspace_deletes_a_whole_mark_and_undo_restores_it() -> None:
         assert chat.prompt == ""
         await chat.pilot.press("ctrl+underscore")
         assert chat.prompt == MARK
-        await chat.pilot.press("enter")
-        await chat.until(lambda: chat.engine.requests)
+        await chat.next_request("enter")
         assert LONG in chat.engine.requests[0].messages[-1].content
 
 

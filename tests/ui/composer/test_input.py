@@ -63,8 +63,7 @@ async def test_invisible_characters_can_be_typed_unless_they_hide_text() -> None
     async with open_chat() as chat:
         for character in wanted + "\u202e\x07":
             chat.app.post_message(events.Key(unicodedata.name(character, "key").lower(), character))
-        await chat.pilot.press("end", "enter")
-        await chat.until(lambda: chat.engine.requests)
+        await chat.next_request("end", "enter")
         assert chat.engine.requests[0].messages[-1].content == wanted
 
 

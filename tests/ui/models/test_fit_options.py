@@ -109,8 +109,7 @@ async def test_a_reload_without_room_offers_options(file: Path) -> None:
         await chat.shows("Applied: a context of 4,096 tokens.")
         await chat.until(lambda: "Options that make it fit:" not in chat.text)
         await chat.load()
-        await chat.pilot.press("enter")
-        await chat.until(lambda: len(chat.engine.requests) == 2)
+        await chat.next_request("enter")
         await chat.answer("So.")
         await chat.until(lambda: chat.said[:2] == ["You", "Why?"] and "So." in chat.said)
 
@@ -149,8 +148,7 @@ async def test_a_comparison_names_the_key_and_shows_no_options() -> None:
 async def test_a_failed_load_is_shown_in_every_conversation(file: Path, key: str) -> None:
     async with kept_chat(file) as chat:
         await chat.exchange("Why?", "So.")
-        await chat.pilot.press("ctrl+r")
-        await chat.until(lambda: len(chat.engine.requests) == 2)
+        await chat.next_request("ctrl+r")
         await chat.answer("Therefore.")
     async with kept_chat(file, loaded=False) as chat:
         await refuse(chat)

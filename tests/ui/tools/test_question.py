@@ -33,8 +33,7 @@ class ToolChat:
 
     async def asks(self, prompt: str = "What is in notes.md?") -> None:
         """Send a prompt, and let the model call a tool."""
-        await self.chat.type(prompt)
-        await self.chat.press("enter", shows="starting tools")
+        await self.chat.enter(prompt, "starting tools")
         self.chat.engine.emit(ToolsListed("files", (READ, WRITE)))
         await self.chat.until(lambda: self.chat.engine.requests)
         self.chat.engine.says("I look into it.")
@@ -119,8 +118,7 @@ async def test_escape_stops_a_call(keys: list[str]) -> None:
 async def test_all_arguments_are_shown() -> None:
     async with tool_chat() as it:
         lines = "\\n".join(f"line {n}" for n in range(200))
-        await it.chat.type("a")
-        await it.chat.press("enter", shows="starting tools")
+        await it.chat.enter("a", "starting tools")
         it.chat.engine.emit(ToolsListed("files", (replace(WRITE, name="write\nfile"),)))
         await it.chat.until(lambda: it.chat.engine.requests)
         it.chat.engine.finishes(calls=(call("write_file", f'{{"path": "{lines}"}}'),))
@@ -136,8 +134,7 @@ async def test_the_screen_of_tools() -> None:
     tools, host = tool_use(None, FILES, web)
     live = in_memory(FIXED)
     async with open_chat(tools=tools, live=live) as chat:
-        await chat.type("/tools")
-        await chat.press("enter", shows="not started")
+        await chat.enter("/tools", "not started")
         assert isinstance(chat.app.screen, ToolsScreen)
         assert [row.split() for row in chat.rows if "not started" in row] == [
             [MARK, "files", "on", "not", "started"],
@@ -194,8 +191,7 @@ async def test_no_servers() -> None:
 async def test_a_question_in_another_conversation_is_announced_and_marked() -> None:
     async with tool_chat((120, 30)) as it:
         chat = it.chat
-        await chat.type("What is in notes.md?")
-        await chat.press("enter", shows="starting tools")
+        await chat.enter("What is in notes.md?", "starting tools")
         await chat.press("ctrl+n")
         chat.engine.emit(ToolsListed("files", (READ, WRITE)))
         await chat.until(lambda: chat.engine.requests)

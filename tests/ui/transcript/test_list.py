@@ -94,13 +94,11 @@ async def test_a_page_down_and_up_leads_back() -> None:
 async def test_one_key_goes_to_the_first_or_last_message() -> None:
     async with long_chat(path()) as chat:
         await chat.shows(f"message {MESSAGES}.")
-        await chat.press("ctrl+home")
-        await chat.shows("message 1.")
+        await chat.press("ctrl+home", shows="message 1.")
         assert chat.screen.view.messages.scroll_y == 0
         assert not chat.screen.view.messages.shows_end
         assert laid_out(chat) < MOST_LAID_OUT
-        await chat.press("ctrl+end")
-        await chat.shows(f"message {MESSAGES}.")
+        await chat.press("ctrl+end", shows=f"message {MESSAGES}.")
         assert chat.screen.view.messages.shows_end
 
 
@@ -108,8 +106,7 @@ async def test_visible_text_stays_while_an_answer_grows() -> None:
     async with long_chat(path()) as chat:
         await chat.send("go on")
         answer = chat.screen.view.messages.answer
-        await chat.press("ctrl+home")
-        await chat.shows("message 1.")
+        await chat.press("ctrl+home", shows="message 1.")
         await chat.press("pagedown", "pagedown")
         before = body(chat)
         for n in range(5):
@@ -119,8 +116,7 @@ async def test_visible_text_stays_while_an_answer_grows() -> None:
         assert body(chat) == before
         assert answer is not None
         assert answer.is_laid_out
-        await chat.press("ctrl+end")
-        await chat.shows("line 4")
+        await chat.press("ctrl+end", shows="line 4")
         await chat.until(lambda: "new text below" not in chat.text)
         await chat.answer("the end")
         await chat.shows("the end")
@@ -159,11 +155,9 @@ async def test_keys_select_messages_that_are_not_laid_out() -> None:
 
 async def test_the_prompt_takes_the_keys_when_the_selected_message_is_far_away() -> None:
     async with long_chat(path()) as chat:
-        await chat.press("ctrl+up", "ctrl+home")
-        await chat.shows("message 1.")
+        await chat.press("ctrl+up", "ctrl+home", shows="message 1.")
         await chat.type("next")
-        await chat.pilot.press("enter")
-        await chat.until(lambda: chat.engine.requests)
+        await chat.next_request("enter")
 
 
 async def test_a_found_message_is_scrolled_to_the_top() -> None:
@@ -185,14 +179,11 @@ async def test_branches_are_switched_from_a_message_far_up() -> None:
     nodes.insert(2, Node(1000, 1, Role.ASSISTANT, "the other answer", "", State.COMPLETE, 2.5))
     async with long_chat(nodes) as chat:
         await chat.shows(f"message {MESSAGES}.")
-        await chat.press("ctrl+home")
-        await chat.shows("Answer   ◂ 1 / 2 ▸")
+        await chat.press("ctrl+home", shows="Answer   ◂ 1 / 2 ▸")
         chat.screen.view.messages.choose(chat.screen.view.messages.messages[1])
-        await chat.press("right")
-        await chat.shows("the other answer")
+        await chat.press("right", shows="the other answer")
         await chat.until(lambda: chat.n_messages == 2)
-        await chat.press("left")
-        await chat.shows("Answer   ◂ 1 / 2 ▸")
+        await chat.press("left", shows="Answer   ◂ 1 / 2 ▸")
         await chat.until(lambda: chat.n_messages == MESSAGES)
         await chat.shows("message 2.")
         await chat.pilot.pause()
@@ -213,8 +204,7 @@ async def test_a_branch_that_replaces_visible_messages_is_shown_in_their_place()
 async def test_one_key_unfolds_the_reasoning_of_every_answer() -> None:
     first = compose("look at this @notes", (Attachment("notes", "the contents"),))
     async with long_chat(path(first=first, reasoning="deep thought")) as chat:
-        await chat.press("ctrl+t", "ctrl+home")
-        await chat.shows("look at this")
+        await chat.press("ctrl+t", "ctrl+home", shows="look at this")
         await chat.shows("deep thought")
         await chat.click("notes")
         await chat.shows("the contents")
