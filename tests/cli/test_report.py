@@ -73,13 +73,6 @@ def test_json_has_speed_with_and_without_draft_prefill() -> None:
     assert (timings["predicted_per_second"], timings["tokens_per_second"]) == (50.0, 40.0)
 
 
-def test_the_speed_of_a_single_token_was_not_measured() -> None:
-    stats = replace(STATS, predicted_n=1, predicted_ns=0)
-    timings = as_json(ended(stats, STATUS), PAIR, [])["timings"]
-
-    assert (timings["predicted_per_second"], timings["tokens_per_second"]) == (None, None)
-
-
 def test_a_repeated_answer_is_reported_without_a_speedup() -> None:
     event = replace(ended(STATS, STATUS), reason=FinishReason.REPETITION, repeats=4)
 
