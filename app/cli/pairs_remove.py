@@ -1,7 +1,6 @@
 """`tandem pairs remove`: forget a pair, and delete what was downloaded or made for it."""
 
 from collections.abc import Collection, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -101,7 +100,7 @@ def _delete(plan: Sequence[Removal], *, yes: bool) -> int | None:
             status.say("Nothing was removed.")
             return None
     # Windows does not delete a file that is in use; the pair stays registered, so the command can be repeated.
-    freed = sum(_delete_partial(path) if path.name.endswith(cache.PARTIAL) else delete_file(path) for path in deleted)
+    freed = sum(map(cache.delete_file, deleted))
     registry().release(deleted)
     return freed
 
@@ -151,56 +150,3 @@ def plan_partial(pair: Pair) -> list[Removal]:
     ]
     # Target and draft may share a repository.
     return list(dict.fromkeys(begun))
-
-
-def _delete_partial(path: Path) -> int:
-    """Delete an incomplete download unless it is running; return the bytes freed."""
-    with cache.disk_errors(), cache.locked_content(cache.content_of(path)) as is_locked, suppress(FileNotFoundError):
-        if is_locked:
-            size = path.lstat().st_size
-            path.unlink()
-            _remove_empty(path.parent)
-            return size
-    return 0
-
-
-def delete_file(path: Path) -> int:
-    """Delete a file, and its blob unless another name links to it; return the bytes freed. Raises CacheError."""
-    with cache.disk_errors():
-        repo = _repo_of(path)
-        content = path.resolve() if repo is not None and path.is_symlink() else path
-        freed = 0
-        if repo is None or content == path:
-            freed = path.lstat().st_size
-        elif not any(name != path and name.resolve() == content for name in (repo / "snapshots").rglob("*")):
-            # Delete the content first: Windows refuses while a program has it open.
-            freed = content.lstat().st_size
-            content.unlink()
-        path.unlink()
-        if repo is not None:
-            _remove_empty(path.parent)
-            _prune(repo)
-        return freed
-
-
-def _repo_of(path: Path) -> Path | None:
-    with suppress(ValueError):
-        repo, kind, *_ = path.relative_to(cache.folder()).parts
-        return cache.folder() / repo if kind == "snapshots" else None
-    return None
-
-
-def _prune(repo: Path) -> None:
-    """Remove references to deleted revisions, and empty folders, which huggingface_hub would report as damage."""
-    for reference in [one for one in (repo / "refs").rglob("*") if one.is_file()]:
-        if not (repo / "snapshots" / reference.read_text().strip()).exists():
-            reference.unlink()
-            _remove_empty(reference.parent)
-    if not (repo / "snapshots").exists() and (repo / "blobs").exists():
-        _remove_empty(repo / "blobs")
-
-
-def _remove_empty(place: Path) -> None:
-    while place != cache.folder() and place.exists() and not any(place.iterdir()):
-        place.rmdir()
-        place = place.parent

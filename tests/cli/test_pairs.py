@@ -152,7 +152,7 @@ def test_a_pair_whose_file_is_in_use_is_not_forgotten(made: Models, monkeypatch:
         raise CacheError(f"{path} is in use.")
 
     with monkeypatch.context() as patch:
-        patch.setattr("app.cli.pairs_remove.delete_file", refuse)
+        patch.setattr("app.models.hub.cache.delete_file", refuse)
         assert main(["pairs", "remove", "demo", "--yes"]) == 1
     assert main(["pairs", "remove", "demo", "--yes"]) == 0
 

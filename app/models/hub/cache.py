@@ -77,7 +77,7 @@ def partial_path(file: RemoteFile) -> Path:
     return content.with_name(content.name + PARTIAL)
 
 
-def content_of(unfinished: Path) -> Path:
+def _content_of(unfinished: Path) -> Path:
     """Return the path of the complete content of an incomplete download."""
     return unfinished.with_name(unfinished.name.partition(".")[0])
 
@@ -200,7 +200,7 @@ def unfinished(repo: str = "*") -> dict[Path, int]:
 
 def is_downloading(unfinished: Path) -> bool:
     """Return whether a program is downloading the rest of a file. Raises OSError."""
-    with locked_content(content_of(unfinished)) as is_locked:
+    with locked_content(_content_of(unfinished)) as is_locked:
         return not is_locked
 
 
@@ -256,3 +256,63 @@ def save_revision(repo: str, revision: str, commit: str) -> None:
         with suppress(OSError):
             reference.parent.mkdir(parents=True, exist_ok=True)
             atomic.write(reference, commit.encode())
+
+
+# Deleting
+
+
+def delete_file(path: Path) -> int:
+    """Delete a file, and its blob unless another name links to it; return the bytes freed. Raises CacheError.
+
+    An incomplete download stays while it is running.
+    """
+    with disk_errors():
+        if path.name.endswith(PARTIAL):
+            return _delete_partial(path)
+        repo = _repo_of(path)
+        content = path.resolve() if repo is not None and path.is_symlink() else path
+        freed = 0
+        if repo is None or content == path:
+            freed = path.lstat().st_size
+        elif not any(name != path and name.resolve() == content for name in (repo / "snapshots").rglob("*")):
+            # Delete the content first: Windows refuses while a program has it open.
+            freed = content.lstat().st_size
+            content.unlink()
+        path.unlink()
+        if repo is not None:
+            _remove_empty(path.parent)
+            _prune(repo)
+        return freed
+
+
+def _delete_partial(path: Path) -> int:
+    with locked_content(_content_of(path)) as is_locked, suppress(FileNotFoundError):
+        if is_locked:
+            size = path.lstat().st_size
+            path.unlink()
+            _remove_empty(path.parent)
+            return size
+    return 0
+
+
+def _repo_of(path: Path) -> Path | None:
+    with suppress(ValueError):
+        repo, kind, *_ = path.relative_to(folder()).parts
+        return folder() / repo if kind == "snapshots" else None
+    return None
+
+
+def _prune(repo: Path) -> None:
+    """Remove references to deleted revisions, and empty folders, which huggingface_hub would report as damage."""
+    for reference in [one for one in (repo / "refs").rglob("*") if one.is_file()]:
+        if not (repo / "snapshots" / reference.read_text().strip()).exists():
+            reference.unlink()
+            _remove_empty(reference.parent)
+    if not (repo / "snapshots").exists() and (repo / "blobs").exists():
+        _remove_empty(repo / "blobs")
+
+
+def _remove_empty(path: Path) -> None:
+    while path != folder() and path.exists() and not any(path.iterdir()):
+        path.rmdir()
+        path = path.parent

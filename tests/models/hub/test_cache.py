@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from huggingface_hub import constants, hf_hub_download
 
-from app.cli.pairs_remove import delete_file
 from app.core import paths
 from app.core.errors import CacheError
 from app.models.hub import cache
@@ -42,7 +41,7 @@ def test_a_file_is_kept_once_and_deleted_with_its_folders(
     # Every other client finds it in this place.
     assert Path(hf_hub_download(TARGET, NAME, revision=file.commit)) == path
 
-    assert delete_file(path) == len(CONTENT)
+    assert cache.delete_file(path) == len(CONTENT)
     assert not list(cache.folder().rglob("*.gguf"))
     assert not (cache.blob_path(file).parents[1] / "snapshots").exists()
 
@@ -89,10 +88,10 @@ def test_a_file_in_use_keeps_its_name_and_can_be_deleted_later(
     with monkeypatch.context() as patch:
         patch.setattr(Path, "unlink", refuse)
         with pytest.raises(CacheError, match="in use"):
-            delete_file(path)
+            cache.delete_file(path)
 
     assert path.is_symlink()
-    assert delete_file(path) == len(CONTENT)
+    assert cache.delete_file(path) == len(CONTENT)
     assert not content.exists()
 
 
@@ -101,7 +100,7 @@ def test_a_file_outside_of_the_cache_leaves_its_folder(hub: LoopbackHub, tmp_pat
     mine.parent.mkdir()
     mine.write_bytes(b"GGUF")
 
-    assert delete_file(mine) == 4
+    assert cache.delete_file(mine) == 4
     assert mine.parent.is_dir()
 
 
