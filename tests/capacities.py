@@ -1,5 +1,6 @@
 """Machines with given memory for models."""
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from app.core.units import GB
@@ -8,7 +9,8 @@ from app.engine.auto.curve import CostModel
 from app.engine.drafting_report import Speedup
 from app.hardware.devices import Device
 from app.hardware.measured import Measured
-from app.hardware.recommend import Capacity
+from app.hardware.recommend import Capacity, Proposal, propose, weigh
+from app.models.catalog import Pair
 from app.settings.placement import CPU
 
 
@@ -21,6 +23,11 @@ def on_gpu(n_bytes: float, ram_bytes: float = 64 * GB, **values: Any) -> Capacit
     """Return a machine with a GPU and RAM."""
     gpu, ram = Device("CUDA0", "gpu", "CUDA", 0), Device(CPU, "cpu", "CPU", 0)
     return Capacity((gpu.with_room(int(n_bytes)), ram.with_room(int(ram_bytes))), **values)
+
+
+def proposed(pairs: Iterable[Pair], room: Capacity, *has_disk: Callable[[Pair], bool]) -> list[Proposal]:
+    """Return what a machine proposes of these pairs."""
+    return propose([weigh(pair, room) for pair in pairs], *has_disk)
 
 
 def measured_at(tokens_per_second: float, speedup: float | None = None) -> Measured:

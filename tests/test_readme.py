@@ -12,11 +12,10 @@ from textual.binding import Binding
 from app.cli.command_line import parse_args
 from app.core.units import GB
 from app.hardware.build_choices import known_builds
-from app.hardware.recommend import propose
 from app.models.catalog import Catalog, shipped_file
 from app.ui.actions import bindings
 from app.ui.composer.input import PromptInput
-from tests.capacities import in_ram, on_gpu
+from tests.capacities import in_ram, on_gpu, proposed
 from tests.cli.commands import every_command
 
 _ROOT = Path(__file__).parents[1]
@@ -91,7 +90,7 @@ def test_the_recommended_pairs_are_those_that_setup_proposes() -> None:
     assert {int(size) for size, _ in rows} >= {4, 24, 48, 80}
     for size, name in rows:
         # A GPU shows part of its memory as used.
-        best = propose(pairs, on_gpu(0.97 * int(size) * GB))[0]
+        best = proposed(pairs, on_gpu(0.97 * int(size) * GB))[0]
         assert (size, best.pair.name) == (size, name)
 
 
@@ -99,7 +98,7 @@ def test_the_recommended_pairs_are_those_that_setup_proposes() -> None:
 def test_the_pair_for_a_machine_without_a_gpu_is_named(size: int) -> None:
     pairs = list(Catalog(shipped_file()).pairs.values())
     two_memory_channels = 40e9
-    best = propose(pairs, in_ram(size * GB, bytes_per_s=two_memory_channels))[0]
+    best = proposed(pairs, in_ram(size * GB, bytes_per_s=two_memory_channels))[0]
     assert f"without a GPU, with 20 GB of free RAM, `{best.pair.name}` is faster" in _README
 
 

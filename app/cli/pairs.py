@@ -38,7 +38,7 @@ def list_pairs(*, as_json: bool = False) -> int:
     _, capacity = measured_capacity(context_of())
     pairs = every_pair(known.pairs, here, pairs_here().values(), has_demo=demo_is_installed())
     standings = [_standing(pair, here, capacity) for pair in pairs.values()]
-    standings = in_order(standings, propose([one.pair for one in standings], capacity))
+    standings = in_order(standings, propose([one.proposal for one in standings]))
     rows = [_row(standing, here, capacity) for standing in standings]
     status.clear()
     sizes = [size_text(one.pair) for one in standings]
@@ -54,10 +54,8 @@ def list_pairs(*, as_json: bool = False) -> int:
 
 def _standing(pair: Pair, here: Registered, capacity: Capacity) -> Standing:
     files = here.usable(pair)
-    sized = with_files(pair, files)
     return Standing(
-        sized,
-        weigh(sized, capacity),
+        weigh(with_files(pair, files), capacity),
         set_up=files is not None,
         here=files is not None or all(map(is_here, pair.sources)),
         is_default=pair.name == here.default,

@@ -155,9 +155,8 @@ def _named(pair: Pair, *, is_chosen: bool) -> Pair:
 def _proposed(*, yes: bool) -> Pair | None:
     status.show(LOOKING)
     (machine, capacity), known, free = measured_capacity(context_of()), catalog(), cache.free_bytes()
-    proposals = propose(
-        list(known.pairs.values()), capacity, lambda pair: has_room(cache.bytes_to_download(pair), free)
-    )
+    weighed = [weigh(pair, capacity) for pair in known.pairs.values()]
+    proposals = propose(weighed, lambda pair: has_room(cache.bytes_to_download(pair), free))
     if not proposals:
         raise AppError("No pair of the catalog fits into this machine.", "Name models with --target and --draft.")
     status.say(f"This machine: {printable(machine)} · {gigabytes(free)} of disk free\n")

@@ -167,10 +167,8 @@ def _idle_bytes(room: Device) -> int:
     return max(room.free_bytes, int(_IDLE_SHARE * room.total_bytes))
 
 
-def propose(
-    pairs: Sequence[Pair], capacity: Capacity, has_disk: Callable[[Pair], bool] = lambda _: True
-) -> list[Proposal]:
-    """Return the best pair for a machine and two alternatives, best first.
+def propose(weighed: Sequence[Proposal], has_disk: Callable[[Pair], bool] = lambda _: True) -> list[Proposal]:
+    """Return the best of the pairs weighed against a machine, and two alternatives, best first.
 
     The best is the largest that fits with room to spare at a pleasant speed, or the fastest that fits; pairs whose
     drafting is known to pay come first, and pairs of the same size keep the catalog's order. Alternatives are the
@@ -179,13 +177,13 @@ def propose(
 
     `has_disk` says whether the disk has room for a download; pairs without it are proposed only if no other pair fits.
     """
-    weighed = [weigh(pair, capacity) for pair in pairs if not pair.is_demo]
-    fits = [p for p in weighed if p.fit is Fit.FITS] or [p for p in weighed if p.fit is Fit.TIGHT]
+    real = [p for p in weighed if not p.pair.is_demo]
+    fits = [p for p in real if p.fit is Fit.FITS] or [p for p in real if p.fit is Fit.TIGHT]
     on_disk = [p for p in fits if has_disk(p.pair)]
-    tight = [p for p in weighed if p.fit is Fit.TIGHT and has_disk(p.pair)]
+    tight = [p for p in real if p.fit is Fit.TIGHT and has_disk(p.pair)]
     found = _ordered(on_disk or tight or fits)
     if not found:
-        return [weigh(pair, capacity) for pair in pairs if pair.is_demo]
+        return [p for p in weighed if p.pair.is_demo]
     best, *others = found
     beyond = (on_disk or tight) and [p for p in fits if not has_disk(p.pair) and p.need_bytes > best.need_bytes]
     return [replace(best, larger_have_no_disk=any(not p.slow for p in beyond)), *others]
@@ -243,14 +241,17 @@ def bytes_per_token(pair: Pair) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Status of a pair."""
+    """Status of a weighed pair."""
 
-    pair: Pair
     proposal: Proposal
     set_up: bool = False
     here: bool = False
     is_default: bool = False
     is_new: bool = False
+
+    @property
+    def pair(self) -> Pair:
+        return self.proposal.pair
 
 
 StandingT = TypeVar("StandingT", bound=Standing)

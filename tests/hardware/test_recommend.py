@@ -26,7 +26,7 @@ from app.models.pair_summary import pair_memory
 from app.models.registry import ModelOnDisk, Registered, SetUp
 from app.models.source import DemoModel, HubModel, LocalModel
 from app.settings.placement import CPU
-from tests.capacities import in_ram, measured_at, on_gpu
+from tests.capacities import in_ram, measured_at, on_gpu, proposed
 
 WORKING = WorkingMemory(per_token=0, fixed=2_000_000_000, main=100_000_000)
 BY_NAME = Catalog(shipped_file()).pairs
@@ -42,12 +42,12 @@ def sized(name: str, gigabytes: float) -> Pair:
 def test_a_pair_without_room_on_the_disk_is_not_proposed_first() -> None:
     room = on_gpu(9 * GB)
     large, small = sized("large", 6), sized("small", 5)
-    found = propose([large, small], room, lambda pair: pair.name == "small")
+    found = proposed([large, small], room, lambda pair: pair.name == "small")
 
     assert [one.pair.name for one in found] == ["small"]
     assert why(found).endswith("at reading speed; the disk has no room for larger ones.")
-    assert [one.pair.name for one in propose([large, small], room, lambda _: False)] == ["large", "small"]
-    just = propose([large, sized("just", 8.9)], room, lambda pair: pair.name == "just")
+    assert [one.pair.name for one in proposed([large, small], room, lambda _: False)] == ["large", "small"]
+    just = proposed([large, sized("just", 8.9)], room, lambda pair: pair.name == "just")
     assert why(just) == "just is the best pair that fits and answers at reading speed, with little memory to spare."
 
 
@@ -55,18 +55,18 @@ ROOM = in_ram(22 * GB, bytes_per_s=20e9)
 
 
 def standings(room: Capacity | None = ROOM) -> list[Standing]:
-    return [Standing(pair, weigh(pair, room)) for pair in CATALOG]
+    return [Standing(weigh(pair, room)) for pair in CATALOG]
 
 
 def listed(known: list[Standing], room: Capacity | None = ROOM) -> list[Standing]:
-    return in_order(known, propose(CATALOG, room) if room is not None else [])
+    return in_order(known, propose([one.proposal for one in known]) if room is not None else [])
 
 
 @pytest.mark.parametrize("room", [ROOM, on_gpu(8 * GB), in_ram(100 * GB, bytes_per_s=200e9), in_ram(4 * GB)])
 def test_pairs_are_listed_proposed_first_then_fast_slow_and_too_big(room: Capacity) -> None:
     best, *others = listed(standings(room), room)
 
-    assert best.pair == propose(CATALOG, room)[0].pair
+    assert best.pair == proposed(CATALOG, room)[0].pair
     kinds = {Fit.FITS: 0, Fit.TIGHT: 1, Fit.TOO_BIG: 3}
     for above, below in pairwise(others):
         kind, next_kind = (2 if p.slow else kinds[p.fit] for p in (above.proposal, below.proposal))
@@ -89,7 +89,7 @@ def test_pairs_on_this_machine_come_before_all_others() -> None:
     names = [one.pair.name for one in listed(known)]
 
     assert names[:4] == [CATALOG[22].name, CATALOG[20].name, CATALOG[15].name, CATALOG[3].name]
-    assert names[4] == propose(CATALOG, ROOM)[0].pair.name
+    assert names[4] == proposed(CATALOG, ROOM)[0].pair.name
 
 
 def test_an_unknown_machine_keeps_the_order_of_the_catalog() -> None:
@@ -119,7 +119,7 @@ DENSE = Pair("dense", "Dense", HubModel("a/dense", size=20 * GB), None, working=
 
 @pytest.mark.parametrize("gigabytes", [4, 6, 8, 12, 16, 24, 32, 48, 80])
 def test_every_memory_size_gets_a_pair_and_alternatives(gigabytes: int) -> None:
-    proposals = propose(CATALOG, on_gpu(0.97 * gigabytes * GB, 2 * GB))
+    proposals = proposed(CATALOG, on_gpu(0.97 * gigabytes * GB, 2 * GB))
 
     assert len(proposals) == (2 if gigabytes == 4 else 3)
     assert all(p.fit is not Fit.TOO_BIG for p in proposals)
@@ -132,15 +132,15 @@ def test_a_pair_with_a_published_speedup_is_proposed_before_a_larger_one() -> No
     small = Pair("small", "Small", HubModel("a/small", size=8 * GB), None, memory_gb=12, published=(speed,))
     large = Pair("large", "Large", HubModel("a/large", size=50 * GB), None, memory_gb=64)
 
-    assert [found.pair.name for found in propose([large, small], room)] == ["small", "large"]
-    assert propose([small, replace(large, published=(speed,))], room)[0].pair.name == "large"
+    assert [found.pair.name for found in proposed([large, small], room)] == ["small", "large"]
+    assert proposed([small, replace(large, published=(speed,))], room)[0].pair.name == "large"
     little = replace(large, published=(PublishedSpeed("RTX 4090", 40.0, 42.0, "a page"),))
-    assert propose([small, little], room)[0].pair.name == "small", "5% is not known to pay"
+    assert proposed([small, little], room)[0].pair.name == "small", "5% is not known to pay"
 
 
 def dense(room: Capacity) -> list[Proposal]:
     """Propose pairs without mixtures of experts, which are fast everywhere."""
-    return propose([pair for pair in CATALOG if not pair.bytes_per_token], room)
+    return proposed([pair for pair in CATALOG if not pair.bytes_per_token], room)
 
 
 @pytest.mark.parametrize("bytes_per_s", [8e9, 20e9, 40e9, 80e9, 200e9])
@@ -196,7 +196,7 @@ def test_memory_that_other_programs_use_now_is_named() -> None:
 
 
 def test_the_fastest_pair_is_proposed_where_all_are_slow() -> None:
-    proposals = propose(CATALOG, in_ram(60 * GB, bytes_per_s=4e9))
+    proposals = proposed(CATALOG, in_ram(60 * GB, bytes_per_s=4e9))
 
     assert proposals[0].pair.name == "qwen3.5-0.8b"
     assert all(p.slow for p in proposals)
@@ -212,13 +212,13 @@ def test_an_unmeasured_bandwidth_shows_no_speed() -> None:
 
 
 def test_the_speed_of_a_mixture_counts_the_bytes_of_one_token() -> None:
-    best, *_ = propose(CATALOG, in_ram(60 * GB, bytes_per_s=40e9))
+    best, *_ = proposed(CATALOG, in_ram(60 * GB, bytes_per_s=40e9))
 
     assert (best.pair.name, best.speed) == ("qwen3.6-35b-q6", 15.0)
 
 
 def test_a_tiny_machine_gets_the_demo() -> None:
-    assert [p.pair.name for p in propose(CATALOG, in_ram(int(0.7 * GB)))] == ["demo"]
+    assert [p.pair.name for p in proposed(CATALOG, in_ram(int(0.7 * GB)))] == ["demo"]
 
 
 # Experts in RAM beside a GPU
@@ -270,13 +270,13 @@ def test_the_speed_of_a_mixture_counts_what_each_memory_is_read_for() -> None:
 
 
 def test_a_gpu_with_ram_gets_a_mixture_at_reading_speed() -> None:
-    found = propose(CATALOG, beside(8, 32))
+    found = proposed(CATALOG, beside(8, 32))
     assert [(p.pair.name, p.word, p.layers_in_ram) for p in found] == [
         ("qwen3.6-35b", "fits", 31),
         ("gemma4-26b", "fits", 24),
         ("qwen3.5-4b-q8", "fits", 0),
     ], "the last one is all on the GPU"
-    assert propose(CATALOG, beside(8, 32, 4e9))[0].pair.name == "qwen3.5-4b-q8"
+    assert proposed(CATALOG, beside(8, 32, 4e9))[0].pair.name == "qwen3.5-4b-q8"
 
 
 def test_memory_that_stays_in_ram_takes_nothing_of_a_gpu() -> None:
@@ -287,7 +287,7 @@ def test_setup_and_loading_agree_on_a_laptop() -> None:
     laptop = in_ram(int(4.2 * GB))
 
     assert weigh(BY_NAME["qwen3.5-4b"], laptop).fit is Fit.TOO_BIG
-    assert propose(CATALOG, laptop)[0].pair.name == "qwen3.5-2b"
+    assert proposed(CATALOG, laptop)[0].pair.name == "qwen3.5-2b"
 
 
 def test_a_longer_context_takes_more_up_to_the_training_context() -> None:

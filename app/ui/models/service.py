@@ -218,9 +218,9 @@ class PairService:
         has_demo = is_demo_open or known_pairs.is_here(DemoModel("target"))
         self._pairs = every_pair(self._added | known, self._registered, self._found, has_demo=has_demo)
         open_name = self._listed(current) if current is not None else ""
-        sized = [self._sized(name) for name in self._pairs]
-        proposed = propose(sized, self._capacity) if self._capacity is not None else []
-        cards = [self._card(pair, proposed, is_open=is_open and pair.name == open_name) for pair in sized]
+        weighed = [weigh(self._sized(name), self._capacity) for name in self._pairs]
+        proposed = propose(weighed) if self._capacity is not None else []
+        cards = [self._card(one, proposed, is_open=is_open and one.pair.name == open_name) for one in weighed]
         self._cards = tuple(in_order(cards, proposed))
 
     def _listed(self, pair: Pair) -> str:
@@ -253,12 +253,12 @@ class PairService:
         files, prepared = self._files(name), self._prepared(name)
         return prepared.sized if files is None and prepared is not None else with_files(self._pairs[name], files)
 
-    def _card(self, pair: Pair, proposed: Sequence[Proposal], *, is_open: bool) -> PairCard:
-        name, files, capacity = pair.name, self._files(pair.name), self._capacity
+    def _card(self, weighed: Proposal, proposed: Sequence[Proposal], *, is_open: bool) -> PairCard:
+        pair, name, capacity = weighed.pair, weighed.pair.name, self._capacity
+        files = self._files(name)
         target, draft = pair_texts(pair, files)
         return PairCard(
-            pair=pair,
-            proposal=weigh(pair, capacity),
+            weighed,
             set_up=files is not None,
             here=files is not None or all(map(self._is_on_disk, self._pairs[name].sources)),
             is_default=name == self._registered.default,

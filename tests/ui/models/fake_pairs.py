@@ -33,8 +33,12 @@ def made(
     is_demo, (target, _, draft) = name == "demo", models.partition(" + ")
     source = DemoModel("target") if is_demo else HubModel(f"owner/{name}")
     pair = Pair(name, title, source, None, good_at=good_at, license=terms, tested_with=tested)
-    card = PairCard(pair, Proposal(pair, fit, reason=reason), target=target, draft=draft, size=gigabytes(n_bytes))
+    card = PairCard(Proposal(pair, fit, reason=reason), target=target, draft=draft, size=gigabytes(n_bytes))
     return replace(card, here=is_demo, download_bytes=0 if is_demo else n_bytes)
+
+
+def renamed(card: PairCard, name: str) -> PairCard:
+    return replace(card, proposal=replace(card.proposal, pair=replace(card.pair, name=name)))
 
 
 CODER = made(
@@ -213,7 +217,7 @@ class FakePairs(PairService):
     def add(self, prepared: Prepared) -> str:
         self.calls.append(("add", prepared.pair.name))
         pair = Pair("added", "owner/big + owner/small", HubModel("owner/big"), HubModel("owner/small"))
-        added = PairCard(pair, Proposal(pair, Fit.UNWEIGHED), target="Big Q4_K_M", draft="Small Q8_0", size="2.0 GB")
+        added = PairCard(Proposal(pair, Fit.UNWEIGHED), target="Big Q4_K_M", draft="Small Q8_0", size="2.0 GB")
         self.now = replace(self.now, cards=(added, *self.now.cards))
         self.report("added", SetupProgress(Stage.DOWNLOADING))
         return "added"

@@ -11,7 +11,7 @@ from app.session.state import Phase
 from app.ui.models.downloads import DownloadLines, line_text
 from app.ui.text import MARK
 from tests.ui.models.driver import open_setup
-from tests.ui.models.fake_pairs import BEGUN, CODER, DEMO, OFFLINE, SMALL, FakePairs
+from tests.ui.models.fake_pairs import BEGUN, CODER, DEMO, OFFLINE, SMALL, FakePairs, renamed
 
 
 async def test_the_open_pair_is_chosen_at_first() -> None:
@@ -76,7 +76,7 @@ async def test_typing_filters() -> None:
 
 
 async def test_the_marked_row_is_in_view_when_the_filter_is_cleared() -> None:
-    cards = [replace(CODER, pair=replace(CODER.pair, name=f"pair-{n:02}")) for n in range(40)]
+    cards = [renamed(CODER, f"pair-{n:02}") for n in range(40)]
     async with open_setup(FakePairs(*cards), size=(80, 24)) as chat:
         await chat.press(*["down"] * 30)
         await chat.until(lambda: chat.pair == "pair-30")
@@ -96,7 +96,7 @@ async def test_a_second_click_takes_a_pair() -> None:
 
 async def test_a_long_name_is_shown_whole_from_80_columns() -> None:
     name = "qwen2.5-coder-1.5b-instruct-bf16"
-    card = replace(CODER, pair=replace(CODER.pair, name=name))
+    card = renamed(CODER, name)
     async with open_setup(FakePairs(card, SMALL), size=(200, 50)) as chat:
         await chat.until(lambda: sum(name in row for row in chat.rows) == 1)
         await chat.pilot.resize_terminal(80, 40)

@@ -25,6 +25,7 @@ from tests.ui.models.fake_pairs import (
     SMALL,
     FakePairs,
     facts,
+    renamed,
     with_check,
 )
 
@@ -52,7 +53,7 @@ async def test_the_first_run_shows_the_machine_and_the_pairs_and_loads_nothing()
 
 @pytest.mark.parametrize("size", [(80, 24), (20, 6)])
 async def test_the_open_pair_is_scrolled_into_view(size: tuple[int, int]) -> None:
-    others = [replace(SMALL, pair=replace(SMALL.pair, name=f"pair-{n}")) for n in range(20)]
+    others = [renamed(SMALL, f"pair-{n}") for n in range(20)]
     pairs = FakePairs(*others, replace(DEMO, set_up=True, is_open=True))
     async with open_setup(pairs, first_run=False, size=size) as chat:
         await chat.stands_still()
@@ -193,12 +194,8 @@ async def test_a_broken_catalog_is_shown_with_the_pairs() -> None:
 async def test_untrusted_texts_are_shown_as_text() -> None:
     markup = "[red]x[@click=app.quit]x[/][/nonsense]"
     evil = f"{markup}\x1b]0;owned\x07\u202e"
-    card = replace(
-        CODER,
-        pair=replace(CODER.pair, name="evil", title=evil, good_at=evil, license=evil, tested_with=evil),
-        proposal=Proposal(CODER.pair, Fit.FITS, reason=evil),
-        target=evil,
-    )
+    pair = replace(CODER.pair, name="evil", title=evil, good_at=evil, license=evil, tested_with=evil)
+    card = replace(CODER, proposal=Proposal(pair, Fit.FITS, reason=evil), target=evil)
     async with open_setup(FakePairs(card, machine=evil), first_run=False, size=(200, 60)) as chat:
         assert chat.text.count(markup) >= 6
         await chat.press("enter", "enter")
@@ -259,7 +256,7 @@ async def test_the_open_pair_is_chosen_and_is_not_loaded_again() -> None:
         (replace(SMALL, proposal=SLOW), None, "slow: about 2 tok/s"),
         (replace(SMALL, why="llama-8b is the largest that fits."), None, "llama-8b is the largest that fits."),
         (
-            replace(SMALL, pair=replace(SMALL.pair, name="a-name-longer-than-its-column")),
+            renamed(SMALL, "a-name-longer-than-its-column"),
             None,
             "a-name-longer-than-its-column",
         ),
