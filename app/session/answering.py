@@ -226,18 +226,15 @@ class Answering:
             # It begins like the conversation, so the KV cache is reused.
             request = self.request_for(conversation, _NAME_IT, ("", path))
             request = replace(_shortened(request, _LONGEST_TITLE), stops=_TITLE_ENDS, prefill=Prefill(_TITLE_START))
-            request = replace(request, sampling=SamplingParams(temperature=0), drafting=None)
-            request = self._with_tools(request)
+            request = replace(request, sampling=SamplingParams(temperature=0), drafting=None, tools=self._tools.offered)
             self.title_job = self._engine.run(TitleJob(request))
             self._titled = number
 
     def begin_count(self, conversation: Conversation, text: str) -> None:
         """Count the tokens of a conversation with another prompt."""
-        request = self._with_tools(self.request_for(conversation, text, conversation.read_before(None)))
+        request = self.request_for(conversation, text, conversation.read_before(None))
+        request = replace(request, tools=self._tools.offered)
         self.count_job = self._engine.run(Query(partial(prompt_size, request), loads=False))
-
-    def _with_tools(self, request: AnswerRequest) -> AnswerRequest:
-        return replace(request, tools=self._tools.offered)
 
     def begin_measuring(self) -> None:
         """Let the engine measure the pair until a prompt comes, if automatic drafting needs that."""

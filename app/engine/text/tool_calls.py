@@ -18,7 +18,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class CallPart:
-    """The beginning of a tool call, the next text of its arguments, or its end, which a cut call has not.
+    """The beginning of a tool call, the next text of its arguments, or its end; a cut call has no end.
 
     Attributes:
         index: Number of the call in its answer, from 0.
