@@ -153,7 +153,8 @@ class LiveView:
         """Return the view."""
         m, total = self._metrics, self._metrics.total
         speed = [rate(m.tokens_per_second)] if m.tokens_per_second is not None else []
-        speed += [m.speedup] if m.speedup else []
+        gain = m.current.speedup if m.current is not None else None
+        speed += [str(gain)] if gain is not None else []
         speed += [f"acceptance {acceptance(total.draft_n_accepted, total.draft_n)}"] if total.draft_n else []
         state = f"{m.n_running} running, {m.n_waiting} waiting, {m.n_answered} answered"
         n_prompt = total.prompt_n + total.cache_n

@@ -37,7 +37,6 @@ class Metrics:
     n_failed: int = 0
     total: GenerationStats = field(default_factory=GenerationStats)
     tokens_per_second: float | None = None
-    speedup: str = ""
     current: GenerationStats | None = None
     longest: int = 0
     last_error: str = ""
@@ -55,8 +54,6 @@ class Metrics:
         if isinstance(event, Step | Finished):
             self.current = event.stats
             self.tokens_per_second = event.stats.tokens_per_second or self.tokens_per_second
-            speedup = event.stats.speedup
-            self.speedup = str(speedup) if speedup is not None else ""
 
     def as_prometheus(self) -> str:
         """Return the counters in Prometheus' text format, with llama-server's names where they exist."""

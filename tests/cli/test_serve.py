@@ -26,7 +26,7 @@ from app.models.source import DemoModel
 from app.server.app import bound_socket
 from app.server.engine_queue import Metrics
 from app.worker.events import Failed, Notice
-from tests.fake_engine import PAIR
+from tests.fake_engine import GAINING, PAIR
 from tests.hanging import HANGS_S
 
 pytestmark = pytest.mark.native
@@ -111,13 +111,13 @@ def view_of(**counters: Any) -> LiveView:
 
 def test_the_view_has_a_line_for_each_number(capsys: pytest.CaptureFixture[str]) -> None:
     total = GenerationStats(cache_n=500, prompt_n=1000, predicted_n=250, draft_n=100, draft_n_accepted=78)
-    view = view_of(n_running=1, n_waiting=2, n_answered=3, total=total, tokens_per_second=42.0, speedup="1.8×")
+    view = view_of(n_running=1, n_waiting=2, n_answered=3, total=total, tokens_per_second=42.0, current=GAINING)
     assert view.lines()[:6] == [
         "Serving http://127.0.0.1:1/v1",
         f"target    {PAIR.target.name}, context 32,768",
         "draft     Qwen2.5-Coder-0.5B-Instruct",
         "requests  1 running, 2 waiting, 3 answered",
-        "speed     42 tok/s · 1.8× · acceptance 78%",
+        "speed     42 tok/s · 3.1× · acceptance 78%",
         "tokens    1,500 prompt (500 cached), 250 generated",
     ]
     view.on_end("POST", "/v1/chat/completions", 200)
