@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from app.core.errors import Interrupted
 from app.engine.cache import common_prefix
 from app.engine.interfaces import Cancelled, Logits
 from app.engine.types import SamplingParams
-from app.worker.request import LoadedPair
+from app.worker.request import AnswerRequest, LoadedPair, prompt_of
 
 ROUNDING = 1.0
 """Largest logit difference that rounding explains: coarse quantizations change a logit by 0.2 between batch sizes; a
@@ -96,9 +96,9 @@ def first_difference(plain: Run, drafted: Run) -> int | None:
 
 
 def explain(
-    pair: LoadedPair, plain: Run, drafted: Run, sampling: SamplingParams, cancelled: Cancelled
+    pair: LoadedPair, request: AnswerRequest, plain: Run, drafted: Run, cancelled: Cancelled
 ) -> Difference | None:
-    """Find and explain the first difference of two answers, if any.
+    """Find and explain the first difference of two answers to a request, if any.
 
     Both answers have the same sampler chain and seed. Uses the target's cache. Raises Interrupted.
     """
@@ -112,11 +112,12 @@ def explain(
     if token is None or other is None:
         why = "one answer was stopped earlier; until then they are the same"
         return Difference(index, token, other, texts[0], texts[1], width, None, None, None, None, why)
-    singly = [VerifyStep(i, 1, 0) for i in range(1, index + 1)]
-    rows = (_replay(pair, plain, singly, index, cancelled), _replay(pair, drafted, drafted.steps, index, cancelled))
+    prompt = prompt_of(pair, request).tokens
+    singly = replace(plain, steps=tuple(VerifyStep(i, 1, 0) for i in range(1, index + 1)))
+    rows = [_replay(pair, prompt, run, index, cancelled) for run in (singly, drafted)]
     moved = float(np.abs(rows[0] - rows[1]).max())
     alone, batched = ((float(row[token]), float(row[other])) for row in rows)
-    near, why = _judge(sampling, alone, moved, width)
+    near, why = _judge(request.sampling, alone, moved, width)
     chances = [softmax(row) for row in rows]
     p_alone, p_batched = ((float(row[token]), float(row[other])) for row in chances)
     return Difference(
@@ -148,33 +149,33 @@ def _judge(sampling: SamplingParams, alone: tuple[float, float], moved: float, w
     )
 
 
-def _replay(pair: LoadedPair, run: Run, steps: Sequence[VerifyStep], index: int, cancelled: Cancelled) -> Logits:
-    """Compute an answer again up to one token, in the given batches; return a copy of its logits."""
+def _replay(pair: LoadedPair, prompt: Sequence[int], run: Run, index: int, cancelled: Cancelled) -> Logits:
+    """Compute an answer again up to one token, in its batches; return a copy of the logits there."""
     # The batches of the cached prefix are unknown, so it stays in the cache.
     n_cached = run.stats.cache_n
-    for _ in hold(pair.target, run.prompt[:n_cached], cancelled):
+    for _ in hold(pair.target, prompt[:n_cached], cancelled):
         pass
-    for _ in pair.target.process(run.prompt[n_cached:], cancelled):
+    for _ in pair.target.process(prompt[n_cached:], cancelled):
         pass
     # The first token follows from the prompt, without a verify step.
     if index == 0:
         return np.array(pair.target.logits(0))
-    for step in steps:
+    for step in run.steps:
         if cancelled():
             raise Interrupted
-        n_before = _evaluate(pair, run, step)
+        n_before = _evaluate(pair, prompt, run, step)
         if index < step.first + step.tokens:
             return np.array(pair.target.logits(index - step.first))
         pair.target.rollback(n_before + step.tokens)
     raise AssertionError("the token was in none of the steps")
 
 
-def _evaluate(pair: LoadedPair, run: Run, step: VerifyStep) -> int:
+def _evaluate(pair: LoadedPair, prompt: Sequence[int], run: Run, step: VerifyStep) -> int:
     """Evaluate a step's batch: the last token, the accepted tokens, and replacements; return the cells before it."""
-    *behind, last = [*run.prompt, *run.tokens[: step.first]][len(pair.target) :]
+    *behind, last = [*prompt, *run.tokens[: step.first]][len(pair.target) :]
     for _ in pair.target.process(behind, lambda: False):
         pass
     known = run.tokens[step.first : step.first + step.tokens][: step.drafted]
     drafts = [*known, *[last] * (step.drafted - len(known))]
     pair.target.evaluate((last, *drafts), n_outputs=1 + step.drafted)
-    return len(run.prompt) + step.first - 1
+    return len(prompt) + step.first - 1

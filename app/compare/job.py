@@ -71,7 +71,7 @@ class CompareJob(Job):
                 yield JobProgressed(number, EXPLAINING)
             try:
                 for other in others:
-                    differences[other.contender] = explain(pair, plain, other, self.request.sampling, cancelled)
+                    differences[other.contender] = explain(pair, request, plain, other, cancelled)
             except Interrupted:
                 pass
             except AppError as error:

@@ -83,7 +83,6 @@ class Run:
     """
 
     contender: str
-    prompt: tuple[int, ...]
     tokens: tuple[int, ...]
     text: str
     reason: FinishReason
@@ -164,7 +163,6 @@ def answer_as(
     pair: LoadedPair, name: str, request: AnswerRequest, cancelled: Cancelled, prefix: Sequence[int], number: int
 ) -> Generator[Event, None, Run | None]:
     """Answer once as a side of this name, with exactly the prefix in both caches; return None if canceled."""
-    prompt = tuple(pair.prompts.build(request.messages, request.prefill, request.thinking).tokens)
     try:
         draft_cache = pair.drafter.cache if pair.drafter is not None else None
         # A side without a draft must start from the same state.
@@ -202,7 +200,6 @@ def answer_as(
         return None
     return Run(
         contender=name,
-        prompt=prompt,
         tokens=tuple(tokens),
         text=finished.text,
         reason=finished.reason,

@@ -387,7 +387,7 @@ def test_extremes_are_among_the_drafted_kinds() -> None:
         plain = measure([], "plain", "plain")
         return ResultRow(kind, 1, (plain, replace(plain, name="automatic", ratio=spread([ratio]), is_idle=is_idle)))
 
-    round_ = {name: Run(name, (), (), "", FinishReason.LENGTH, GenerationStats()) for name in ("plain", "automatic")}
+    round_ = {name: Run(name, (), "", FinishReason.LENGTH, GenerationStats()) for name in ("plain", "automatic")}
     raced = {Prompt("code", "1", "abc"): [round_]}
     kinds = [row("code", 1.5), row("edit", 3.0), row("prose", 0.9, is_idle=True), row("chat", 4.0, is_idle=True)]
     whole = row("all", 1.6)

@@ -26,7 +26,7 @@ GREEDY = SamplingParams(temperature=0)
 
 def run(name: str, seconds: float, text: str) -> Run:
     stats = GenerationStats(cache_n=9, predicted_n=101, predicted_ns=round(seconds * 1e9), first_token_ns=200_000_000)
-    return Run(name, (1,), (1, 2), text, FinishReason.LENGTH, stats, why="too costly")
+    return Run(name, (1, 2), text, FinishReason.LENGTH, stats, why="too costly")
 
 
 def test_markdown_has_figures_settings_and_texts() -> None:

@@ -60,14 +60,14 @@ def rounding_pair(gap: float, moves: float) -> FakePair:
 
 
 def explained(pair: FakePair) -> Difference:
-    found = explain(pair, *runs(pair), GREEDY, never)
+    found = explain(pair, REQUEST, *runs(pair), never)
     assert found is not None
     return found
 
 
 def test_the_same_text_has_no_difference() -> None:
     pair = rounding_pair(0.05, 0.0)
-    assert explain(pair, *runs(pair), GREEDY, never) is None
+    assert explain(pair, REQUEST, *runs(pair), never) is None
 
 
 def test_a_near_tie_has_both_logits() -> None:
@@ -111,7 +111,7 @@ def test_tokens_that_the_logits_do_not_explain_are_no_rounding(
 ) -> None:
     pair = FakePair(FakeModel(mixing(5)), FakeModel(mixing(5)))
     plain, drafted = runs(pair)
-    found = explain(pair, plain, replace(drafted, tokens=change(drafted.tokens)), GREEDY, never)
+    found = explain(pair, REQUEST, plain, replace(drafted, tokens=change(drafted.tokens)), never)
 
     assert found is not None
     assert (found.index, found.near_tie) == (index, near_tie)
@@ -124,11 +124,11 @@ def test_a_sampled_difference_without_rounding_is_a_real_one() -> None:
         return {1 + len(sequence) % 7: 0.5, 20: 0.5}
 
     pair = FakePair(FakeModel(two), FakeModel(two))
-    sampling = SamplingParams(temperature=1.0, seed=3)
-    plain, drafted = runs(pair, replace(REQUEST, sampling=sampling))
-    assert explain(pair, plain, drafted, sampling, never) is None
+    request = replace(REQUEST, sampling=SamplingParams(temperature=1.0, seed=3))
+    plain, drafted = runs(pair, request)
+    assert explain(pair, request, plain, drafted, never) is None
     other = 20 if plain.tokens[3] != 20 else 1 + (len(PROMPT) + 3) % 7
-    found = explain(pair, plain, replace(drafted, tokens=(*drafted.tokens[:3], other)), sampling, never)
+    found = explain(pair, request, plain, replace(drafted, tokens=(*drafted.tokens[:3], other)), never)
     assert found is not None
     assert found.near_tie is False
     assert "moved a logit by 0" in found.why
@@ -138,13 +138,13 @@ def test_explaining_can_be_stopped() -> None:
     pair = rounding_pair(0.05, 0.08)
     both = runs(pair)
     with pytest.raises(Interrupted):
-        explain(pair, *both, GREEDY, lambda: True)
+        explain(pair, REQUEST, *both, lambda: True)
 
 
 def test_the_report_shows_where_and_why() -> None:
     pair = rounding_pair(0.05, 0.08)
     plain, drafted = runs(pair)
-    found = explain(pair, plain, drafted, GREEDY, never)
+    found = explain(pair, REQUEST, plain, drafted, never)
     text = "\n".join(comparison_lines(Comparison(({"plain": plain, "drafted": drafted},), {"drafted": found})))
 
     assert f"differs at token {PLACE + 1}" in text
@@ -163,7 +163,7 @@ def test_a_token_behind_a_wider_batch_is_explained_by_that_batch() -> None:
     model = pair.samplers[0]._model
     assert isinstance(model, Rounding)
     model.remembers, model.width = True, 1
-    found = explain(pair, plain, replace(single, steps=(*single.steps, *alone)), GREEDY, never)
+    found = explain(pair, REQUEST, plain, replace(single, steps=(*single.steps, *alone)), never)
 
     assert found is not None
     assert (found.width, found.near_tie) == (1, True)

@@ -90,7 +90,7 @@ def test_the_conversation_is_read_once_for_all_sides(pair: FakePair) -> None:
 
     stats = [one.stats for round_ in rounds for one in round_.values()]
     assert {(s.cache_n, s.prompt_n) for s in stats} == {(N_BEFORE, 3)}
-    prompt = rounds[0][PLAIN].prompt
+    prompt = pair.prompts.build(REQUEST.messages).tokens
     draft = pair.drafter.cache._model if pair.drafter is not None else None
     assert isinstance(draft, FakeModel)
     # The draft reads all but the last prompt token before its first draft.

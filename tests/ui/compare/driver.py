@@ -36,7 +36,7 @@ def made(side: str, seconds: float, *, text: str = TEXT, first_s: float = 0.21) 
     if side != PLAIN:
         stats.draft_n, stats.draft_n_accepted, stats.verify_steps, stats.drafted_steps = 200, 156, 50, 50
         stats.drafter = "model"
-    return Run(side, (1, 2), tuple(range(201)), text, FinishReason.LENGTH, stats)
+    return Run(side, tuple(range(201)), text, FinishReason.LENGTH, stats)
 
 
 Chances = tuple[float, float]
