@@ -74,7 +74,7 @@ def check_pair(given: Given, facts: Facts) -> PairReport:
         return _report(name, title, why, [trouble], trouble=error.message, chosen=chosen)
     situation = Situation(
         found=found,
-        threads=loaded.n_threads,
+        threads=loaded.threads.generation,
         cores=facts.machine.physical_cores,
         source=str(pair.target),
         offers=() if found.plan.fits else tuple(map(offer_line, found.offers(list(catalog().pairs.values())))),

@@ -179,6 +179,7 @@ def measured_on(session: RaceSession, request: AnswerRequest) -> dict[str, str]:
     machine, build, info = hardware.detect(), devices.build(), pair.info
     n_models = 1 if info.draft is None else 2
     layers = [("target", params.model.n_gpu_layers), ("draft", params.draft_model.n_gpu_layers)]
+    n_threads, n_for_prompts = params.threads.generation, params.threads.prompt
     auto = automatic(params.settings)
     sources = [(info.draft_kind or Source.MODEL).label] * auto.model
     sources += [f"n-gram from {auto.min_match} tokens"] * auto.lookup
@@ -198,8 +199,8 @@ def measured_on(session: RaceSession, request: AnswerRequest) -> dict[str, str]:
         "KV cache": ", draft ".join(dict.fromkeys([params.kv_type, params.draft_kv_type][:n_models])),
         "flash attention": params.settings["model.flash_attn"],
         "GPU layers": ", ".join(f"{name} {n}" for name, n in layers[:n_models] if n != ALL_LAYERS),
-        "threads": str(params.n_threads),
-        "threads for prompts": str(params.n_threads_batch or "") if params.n_threads_batch != params.n_threads else "",
+        "threads": str(n_threads),
+        "threads for prompts": str(n_for_prompts) if n_for_prompts != n_threads else "",
         "automatic drafting": " and ".join(sources),
         "sampling": "greedy" if request.sampling.is_greedy else _values(request.sampling),
         "thinking": _values(request.thinking),

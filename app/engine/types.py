@@ -163,6 +163,14 @@ SAMPLING_BOUNDS: Mapping[str, tuple[float, float]] = {
 
 
 @dataclass(frozen=True, slots=True)
+class Threads:
+    """Numbers of CPU threads: for single tokens and batches as short as a draft, and for prompts."""
+
+    generation: int
+    prompt: int
+
+
+@dataclass(frozen=True, slots=True)
 class Guidance:
     """Restrictions on the target's text.
 

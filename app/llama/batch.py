@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.engine.interfaces import Rows
-from app.engine.types import MAX_DRAFT
+from app.engine.types import MAX_DRAFT, Threads
 from app.llama.cancel import CancelFlag, strlen_callback
 from app.llama.library import native
 from app.llama.params import FLASH_ATTENTION
@@ -135,7 +135,7 @@ class BatchModes:
 
     def __init__(self, handle: Any, params: ContextParams, cancel: CancelFlag | None, *, can_rollback: bool) -> None:
         self._handle = handle
-        self._threads = params.n_threads, params.n_threads_batch
+        self._threads = params.threads
         self._cancel = cancel
         self._can_rollback = can_rollback
         self._is_prompt = False
@@ -153,14 +153,14 @@ class BatchModes:
             self._set_threads()
             self._set_callback()
 
-    def use_threads(self, generation: int, prompt: int) -> None:
-        self._threads = generation, prompt
+    def use_threads(self, threads: Threads) -> None:
+        self._threads = threads
         self._set_threads()
 
     def _set_threads(self) -> None:
         # llama.cpp uses the second number for every batch of two or more rows, including verify batches.
-        generation, prompt = self._threads
-        native.llama_set_n_threads(self._handle, generation, prompt if self._is_prompt else generation)
+        n = self._threads.generation
+        native.llama_set_n_threads(self._handle, n, self._threads.prompt if self._is_prompt else n)
 
     def _set_callback(self) -> None:
         if self._cancel is not None and self._callback is not None:
@@ -178,9 +178,9 @@ def native_params(params: ContextParams) -> Any:
     raw.n_outputs_max = min(params.n_outputs, raw.n_batch)
     raw.n_seq_max = 1
     raw.n_rs_seq = params.n_snapshots
-    raw.n_threads = params.n_threads
+    raw.n_threads = params.threads.generation
     # These hold until the first prompt; see `BatchModes`.
-    raw.n_threads_batch = params.n_threads
+    raw.n_threads_batch = params.threads.generation
     raw.flash_attn_type = FLASH_ATTENTION[params.flash_attention]
     raw.type_k = raw.type_v = KV_TYPES[params.kv_type].ggml_type
     raw.swa_full = params.swa_full

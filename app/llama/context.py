@@ -12,6 +12,7 @@ import numpy as np
 
 from app.core.errors import DecodeError, Interrupted, ModelLoadError, UsageError
 from app.engine.interfaces import Logits, SavedState
+from app.engine.types import Threads
 from app.llama import library
 from app.llama.batch import SEQUENCE, BatchModes, EncodePicture, NativeBatch, native_params
 from app.llama.cancel import CancelFlag
@@ -282,10 +283,9 @@ class Context:
 
     # Only for this package
 
-    def use_threads(self, generation: int, prompt: int) -> None:
-        """Set the threads for batches as short as a draft, and for prompts."""
+    def use_threads(self, threads: Threads) -> None:
         self._open()
-        self._modes.use_threads(generation, prompt)
+        self._modes.use_threads(threads)
 
     def batch_index(self, row: int) -> int:
         """Return the index of output row `row` in the last batch.

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from app.engine.auto.threads import CpuYield, WorkClock
 from app.engine.interfaces import Clock
+from app.engine.types import Threads
 from app.hardware.cpu import others_seconds, usable_processors
 from app.llama.loading import devices_of
 from app.llama.params import PairParams
@@ -17,31 +18,29 @@ class CpuThreads:
     """Sets the CPU threads of a pair, and uses fewer while other programs need the CPU.
 
     Args:
-        apply: Sets the threads for single tokens and for prompts.
+        apply: Sets the threads.
     """
 
-    def __init__(self, params: PairParams, apply: Callable[[int, int], None]) -> None:
+    def __init__(self, params: PairParams, apply: Callable[[Threads], None]) -> None:
         self._apply = apply
         self._follow(params)
 
     def use(self, params: PairParams) -> None:
         """Use the threads of these parameters."""
         self._follow(params)
-        self._compute_with(self._most)
+        self._apply(params.threads)
 
     def _follow(self, params: PairParams) -> None:
         self._params = params
-        self._prompt = params.n_threads_batch or params.n_threads
-        self._most = max(params.n_threads, self._prompt)
         self._cpu_yield: CpuYield | None = None
         if self.uses_cpu:
-            least, n_cpus = 1 if params.yields_cpu else self._most, len(usable_processors())
-            self._cpu_yield = CpuYield(
-                self._compute_with, self._most, n_cpus, others_seconds, time.monotonic, least=least
-            )
+            most, n_cpus = max(params.threads.generation, params.threads.prompt), len(usable_processors())
+            least = 1 if params.yields_cpu else most
+            self._cpu_yield = CpuYield(self._compute_with, most, n_cpus, others_seconds, time.monotonic, least=least)
 
     def _compute_with(self, most: int) -> None:
-        self._apply(min(self._params.n_threads, most), min(self._prompt, most))
+        threads = self._params.threads
+        self._apply(Threads(min(threads.generation, most), min(threads.prompt, most)))
 
     @property
     def uses_cpu(self) -> bool:
@@ -51,7 +50,7 @@ class CpuThreads:
     @property
     def in_use(self) -> int:
         """Return the current threads for single tokens; 0 if the CPU computes no layers."""
-        return min(self._params.n_threads, self._cpu_yield.n_threads) if self._cpu_yield is not None else 0
+        return min(self._params.threads.generation, self._cpu_yield.n_threads) if self._cpu_yield is not None else 0
 
     def yield_cpu(self) -> None:
         """Use fewer threads while other programs need the CPU; called before an answer and in every step."""
@@ -64,4 +63,4 @@ class CpuThreads:
         # While a GPU computes, CPU time says nothing about the time of a batch.
         if self._cpu_yield is None or any(map(devices_of, models)):
             return wall
-        return WorkClock(wall, cpu, self._params.n_threads, self._cpu_yield.is_contended)
+        return WorkClock(wall, cpu, self._params.threads.generation, self._cpu_yield.is_contended)

@@ -23,7 +23,7 @@ from app.engine.ngram import NgramIndex
 from app.engine.prompt_cache import PromptCache
 from app.engine.sources import IN_TARGET
 from app.engine.text.reasoning import AnswerPart, RenderedPrompt
-from app.engine.types import Guidance, PlainPrompt, SamplingParams
+from app.engine.types import Guidance, PlainPrompt, SamplingParams, Threads
 from app.hardware.cpu import OthersUse
 from app.llama import stored_measurements
 from app.llama.call_grammar import call_guidance
@@ -255,13 +255,13 @@ class NativePair:
             cache = self.draft.cache or cache
         text = self.model.tokenize(_MEASURED_TEXT * 4, parse_special=False)[: cache.n_batch]
 
-        def use(generation: int, prompt: int) -> None:
-            self._use(replace(self._params, n_threads=generation, n_threads_batch=prompt))
+        def use(threads: Threads) -> None:
+            self._use(replace(self._params, threads=threads))
 
         times = yield from measure_threads(
-            cache, text, lambda n: use(n, n), candidates, time.perf_counter_ns, cancelled=cancelled
+            cache, text, lambda n: use(Threads(n, n)), candidates, time.perf_counter_ns, cancelled=cancelled
         )
-        use(times.best.generation, times.best.prompt)
+        use(times.best)
         if others.is_much:
             return replace(times, is_disturbed=True)
         error = stored_measurements.save_threads(thread_file(self._params, candidates), times)
@@ -272,11 +272,11 @@ class NativePair:
         self._params = params
         self.threads.use(params)
 
-    def _compute_with(self, generation: int, prompt: int) -> None:
+    def _compute_with(self, threads: Threads) -> None:
         for context in filter(None, (self._context, self.draft.context)):
-            context.use_threads(generation, prompt)
+            context.use_threads(threads)
         if self.memory is not None:
-            self.memory.costs.use_threads(generation)
+            self.memory.costs.use_threads(threads.generation)
 
     def remember(self) -> None:
         """Save the learned statistics."""

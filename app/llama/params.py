@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from app.core.errors import UsageError
 from app.engine.auto.cost_profile import MAX_BATCH
+from app.engine.types import Threads
 from app.hardware.cpu import default_threads
 from app.models.memory_estimate import DEFAULT_CONTEXT, N_SNAPSHOTS, longest_trained, round_up
 from app.models.pair_info import DeviceMemory
@@ -34,13 +35,12 @@ class PairParams:
     """A pair to load: its files, its settings, and its plan for this machine.
 
     Attributes:
-        n_threads: CPU threads, for single tokens and drafts.
+        threads: CPU threads. Both models use the same numbers, because llama.cpp creates its threads again when the
+            number changes.
         settings: Settings of the pair; a plan may change some of them.
         draft_model: Placement of the draft's weights, which are never split.
         memory_dir: Folder for learned statistics; None saves nothing.
         rpc: Servers of remote devices; only in a process that may die.
-        n_threads_batch: CPU threads for prompts; by default `n_threads`. Both models use the same numbers, because
-            llama.cpp creates its threads again when the number changes.
         memory: Estimated memory of both models on each device; () without an estimate.
         n_ctx_room: Longest context that fits into memory; 0 without an estimate.
         n_ctx_auto: Context if the settings leave it open; None is `DEFAULT_CONTEXT`, or longer if that costs little.
@@ -50,13 +50,12 @@ class PairParams:
 
     target: Path
     draft: Path | None
-    n_threads: int
+    threads: Threads
     settings: Resolved = DEFAULTS
     model: ModelParams = ANYWHERE
     draft_model: ModelParams = DRAFT_ANYWHERE
     memory_dir: Path | None = None
     rpc: tuple[RpcServer, ...] = ()
-    n_threads_batch: int | None = None
     notices: tuple[str, ...] = ()
     memory: tuple[DeviceMemory, ...] = ()
     n_ctx_room: int = 0
@@ -68,10 +67,11 @@ class PairParams:
     @classmethod
     def of(cls, settings: Resolved, target: Path = Path(), draft: Path | None = None) -> PairParams:
         """Return a pair with its settings, before any planning. Raises UsageError if they contradict."""
+        n_threads = settings["model.threads"] or default_threads()
         params = cls(
             target,
             draft,
-            n_threads=settings["model.threads"] or default_threads(),
+            Threads(n_threads, n_threads),
             settings=settings,
             model=ModelParams.of(settings, "model"),
             draft_model=ModelParams.of(settings, "draft"),
@@ -139,8 +139,7 @@ class PairParams:
     def _context(self, n_ctx: int, n_outputs: int, kv_type: str, n_snapshots: int = 0) -> ContextParams:
         return ContextParams(
             n_ctx=n_ctx,
-            n_threads=self.n_threads,
-            n_threads_batch=self.n_threads_batch or self.n_threads,
+            threads=self.threads,
             n_outputs=n_outputs,
             kv_type=kv_type,
             n_snapshots=n_snapshots,

@@ -76,7 +76,7 @@ def load_projector(
 
     shape = ProjectorParams(
         device=next(iter(devices_of(params.model).values()), None),
-        n_threads=params.n_threads_batch or params.n_threads,
+        n_threads=params.threads.prompt,
         flash_attention=params.settings["model.flash_attn"],
         n_batch=context.n_batch,
     )
@@ -145,7 +145,7 @@ def measure(path: Path, params: PairParams) -> tuple[int, int]:
     # Without a warmup, nothing else would turn flash attention on.
     flash_attention = "off" if params.settings["model.flash_attn"] == "off" else "on"
     n_batch = min(_N_BATCH, params.n_ctx or _N_BATCH)
-    shape = ProjectorParams(None, params.n_threads, flash_attention, n_batch, warmup=False)
+    shape = ProjectorParams(None, params.threads.generation, flash_attention, n_batch, warmup=False)
     projector = Projector(path, handle, params.target.name, shape, lambda: time.monotonic() > end)
     large, process = _square(LARGEST_SIDE), psutil.Process()
     before = process.memory_info().rss
@@ -183,7 +183,7 @@ def _encode(projector: Projector, picture: PictureData) -> tuple[int, ...]:
 def _decode(params: PairParams, ids: tuple[int, ...], projector: Projector) -> None:
     flag = CancelFlag()
     target = Model(open_model_file(params.target), ModelParams(devices=(CPU,)))
-    shape = ContextParams(max(_N_BATCH, len(ids)), params.n_threads, params.n_threads)
+    shape = ContextParams(max(_N_BATCH, len(ids)), params.threads)
     context = Context(target, shape, flag)
     context.encode_picture = projector.encoded
     threading.Timer(_TRIAL_S, flag.set).start()

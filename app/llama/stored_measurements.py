@@ -16,7 +16,8 @@ from app.engine.auto.cost_profile import MAX_BATCH, CostProfile
 from app.engine.auto.curve import CostModel
 from app.engine.auto.guard import Ledger, Trial
 from app.engine.auto.pair_statistics import PairStatistics
-from app.engine.auto.threads import Threads, ThreadTimes
+from app.engine.auto.threads import ThreadTimes
+from app.engine.types import Threads
 from app.hardware.cpu import processor_kind
 from app.llama.installed import build_identity, is_cpu_only_build
 from app.llama.params import CPU_LABEL, PairParams
@@ -81,7 +82,7 @@ def pair_identity(params: PairParams) -> str:
         *_placement(params.model, params.kv_type),
         build_identity(),
         processor_kind(),
-        str(params.n_threads),
+        str(params.threads.generation),
         params.settings["model.flash_attn"],
         *params.addresses,
     ]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from app.core.errors import UsageError
 from app.core.units import counted
+from app.engine.types import Threads
 from app.settings.kinds import Overrides
 from app.settings.layers import Layer, Resolved
 from app.settings.placement import ALL_LAYERS, CPU, expert_overrides
@@ -98,7 +99,6 @@ class ContextParams:
     """Parameters of a context; all but the threads decide its memory.
 
     Attributes:
-        n_threads: CPU threads for batches as short as a draft; `n_threads_batch` for prompts.
         n_batch: Largest number of tokens in a decode.
         n_outputs: Largest number of logits rows in a decode. llama.cpp reserves n_outputs x n_vocab floats.
         kv_type: A key of `KV_TYPES`, for keys and values.
@@ -108,8 +108,7 @@ class ContextParams:
     """
 
     n_ctx: int
-    n_threads: int = 1
-    n_threads_batch: int = 1
+    threads: Threads = field(default=Threads(1, 1))
     n_batch: int = 512
     n_outputs: int = 1
     kv_type: str = "f16"

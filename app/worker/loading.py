@@ -184,9 +184,7 @@ def placed_here(asked: PairParams, plan: Callable[[PairParams], PairParams]) -> 
     params = unless_damaged(asked, plan) if asked.settings["model.fit"] != "off" else asked
     file = stored_measurements.thread_file(params, thread_candidates()) if params.yields_cpu else None
     chosen = stored_measurements.load_threads(file)
-    if chosen is None:
-        return params
-    return replace(params, n_threads=chosen.generation, n_threads_batch=chosen.prompt)
+    return replace(params, threads=chosen) if chosen is not None else params
 
 
 def unless_damaged(params: PairParams, plan: Callable[[PairParams], T]) -> T:

@@ -11,7 +11,7 @@ from app.cli import main
 from app.cli.command_line import parse_args
 from app.cli.setting_flags import read_flags
 from app.core.errors import UsageError
-from app.engine.types import SamplingParams
+from app.engine.types import SamplingParams, Threads
 from app.llama.params import PairParams
 from app.settings.layers import DEFAULTS
 from app.settings.model_params import ModelParams
@@ -245,7 +245,7 @@ def test_placement_flags_say_where_each_model_goes() -> None:
     assert found.draft_model == ModelParams(devices=("cpu",), split=False)
     assert (found.kv_type, found.draft_kv_type) == ("q8_0", "q4_0")
     assert found.target_context(512).flash_attention == "on"
-    assert (found.n_threads, found.yields_cpu) == (3, False)
+    assert (found.threads, found.yields_cpu) == (Threads(3, 3), False)
 
 
 def test_fixed_drafting_with_n_grams_alone_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 from app.cli.command_line import parse_args
 from app.cli.options import read_pair
+from app.engine.types import Threads
 from app.llama.params import PairParams
 from app.settings.layers import DEFAULTS, Layer
 from app.worker.pair_loader import PairLoader
@@ -20,7 +21,8 @@ def pair_params(
     **more: Any,
 ) -> PairParams:
     """Return a pair with this context, these settings and other parameters."""
-    return PairParams(target, draft, n_threads, DEFAULTS.over({"model.ctx": n_ctx, **(settings or {})}), **more)
+    threads = Threads(n_threads, n_threads)
+    return PairParams(target, draft, threads, DEFAULTS.over({"model.ctx": n_ctx, **(settings or {})}), **more)
 
 
 def loader_of(*flags: str) -> PairLoader:

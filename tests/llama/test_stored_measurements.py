@@ -10,6 +10,7 @@ import pytest
 from app.engine.auto.cost_profile import CostProfile
 from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics
+from app.engine.types import Threads
 from app.llama import loading, stored_measurements
 from app.llama.params import PairParams
 from app.llama.stored_measurements import memory_file, pair_identity, states_identity, thread_file
@@ -131,7 +132,7 @@ def test_statistics_belong_to_a_placement(both: PairParams) -> None:
         both.over({"draft.kv_type": "q8_0"}),
         both.over({"model.flash_attn": "on"}),
         *(both.over({"model.offload_min_batch": n}) for n in (8, 4)),
-        replace(both, n_threads=1),
+        replace(both, threads=Threads(1, 1)),
         alone,
     ]
 

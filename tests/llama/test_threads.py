@@ -8,6 +8,7 @@ import pytest
 
 from app.cli.options import read_pair
 from app.engine.auto.threads import ThreadTimes
+from app.engine.types import Threads
 from app.llama.library import native
 from app.llama.stored_measurements import cpu_model, thread_file
 from app.settings.model_params import ModelParams
@@ -34,7 +35,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
 
 def test_prompts_have_threads_of_their_own(new_context: NewContext, told: list[tuple[int, int]]) -> None:
     context = new_context(512)
-    context.use_threads(1, 2)
+    context.use_threads(Threads(1, 2))
     assert native.llama_n_threads(context._handle) == 1
     told.clear()
 
@@ -78,7 +79,7 @@ def test_the_fastest_thread_count_is_used_and_saved(
     assert told == [(2, 2), (2, 2)]
     monkeypatch.setattr(loading, "thread_candidates", lambda: (1, 2))
     found = loading.placed_here(params, lambda params: params)
-    assert (found.n_threads, found.n_threads_batch) == (2, 1)
+    assert found.threads == Threads(2, 1)
     # Another machine has other numbers to choose from.
     monkeypatch.setattr(loading, "thread_candidates", lambda: (1, 2, 4))
     assert loading.placed_here(params, lambda params: params) is params
@@ -126,7 +127,7 @@ def test_threads_yield_to_other_programs(
 def test_a_given_thread_count_stays(demo_target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loading, "thread_candidates", lambda: pytest.fail("it was looked up"))
 
-    assert loading.measured_params(read_pair({"target": str(demo_target), "threads": 1})).n_threads == 1
+    assert loading.measured_params(read_pair({"target": str(demo_target), "threads": 1})).threads == Threads(1, 1)
 
 
 def test_the_model_that_the_cpu_computes_is_measured(demo_target: Path, demo_draft: Path) -> None:

@@ -14,6 +14,7 @@ from app.engine.auto.cost_profile import CostProfile
 from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.auto.threads import ThreadTimes
+from app.engine.types import Threads
 from app.hardware.cpu import thread_candidates
 from app.hardware.devices import Device
 from app.llama import pair, stored_measurements
@@ -60,7 +61,7 @@ def test_measurements_are_found_by_chat_doctor_and_list(
     assert threads is not None
     stored_measurements.save_threads(threads, ThreadTimes({9: 1.0}, {9: 1.0}))
     params = loading.measured_params(read_pair(args))
-    assert params.n_threads == 9
+    assert params.threads == Threads(9, 9)
     statistics = PairStatistics(CostModel(CostProfile({1: 10.0, 2: 11.0, 64: 30.0}, draft_ns=1.0)))
     statistics.model.counts[0][0] = [150.0, 200.0]
     kept = memory_file(params)

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from app.core.errors import Interrupted
 from app.engine.cache import TokenCache
 from app.engine.interfaces import Cancelled, Clock
+from app.engine.types import Threads
 
 _TIMING_ROUNDS = 3
 _STEPS_PER_ROUND = 4
@@ -36,14 +37,6 @@ _CONTENDED_CPUS = 0.1
 """CPUs used by other programs above which batches are timed in CPU time; see `WorkClock`."""
 log = logging.getLogger("tandem.threads")
 log.addHandler(logging.NullHandler())
-
-
-@dataclass(frozen=True, slots=True)
-class Threads:
-    """Numbers of threads for steps and for prompts."""
-
-    generation: int
-    prompt: int
 
 
 @dataclass(frozen=True, slots=True)

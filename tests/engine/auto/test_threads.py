@@ -8,8 +8,9 @@ import pytest
 
 from app.cli.tune import thread_lines
 from app.core.errors import Interrupted
-from app.engine.auto.threads import Threads, ThreadTimes, measure_threads
+from app.engine.auto.threads import ThreadTimes, measure_threads
 from app.engine.cache import TokenCache
+from app.engine.types import Threads
 from app.llama import stored_measurements
 from tests.fakes import FakeModel, always, to_end
 
