@@ -131,6 +131,7 @@ class ActiveConversations:
 
     def give_up_deleted(self) -> None:
         """Withdraw the prompts of deleted conversations."""
+        deleted = self.library.deleted
         for conversation in set(self._order):
-            if conversation is not self.open and self.library.has_deleted(conversation.number):
+            if conversation is not self.open and conversation.number in deleted:
                 self.give_up(conversation)

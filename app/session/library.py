@@ -50,7 +50,6 @@ class Library:
         self.unwritten: StoreError | None = None
         self._opener: StoreOpener | None = open_store or _in_memory
         self._clock = clock
-        self._deleted: list[int] = []
         self._backed_up: float | None = None
         self._reported = "", 0.0
         """The last error and its time."""
@@ -70,7 +69,6 @@ class Library:
             self.say(f"{error.sentences} Conversations are kept in memory only, until Tandem ends.")
         if self.store.notice:
             self.say(self.store.notice)
-        self._deleted = list(self.do(lambda store: store.deleted()) or ())
 
     def state_name(self, conversation: int | None) -> str:
         """Return the name of a conversation's stored caches, or an empty text if it is only in memory."""
@@ -177,27 +175,17 @@ class Library:
     def delete(self, conversation: int) -> None:
         """Delete a conversation; `undelete` restores it."""
         self.do(lambda store: store.delete(conversation))
-        self._deleted.append(conversation)
-
-    def undelete(self) -> int | None:
-        """Restore the last deleted conversation, even from an earlier run; return its id."""
-        if not self._deleted:
-            return None
-        conversation = self._deleted.pop()
-        self.do(lambda store: store.undelete(conversation))
-        return conversation
-
-    def restore(self, conversations: Sequence[int]) -> None:
-        """Restore these conversations if they are deleted."""
-        self.do(lambda store: store.undelete(*conversations))
-        self._deleted = [number for number in self._deleted if number not in conversations]
 
     @property
-    def can_undelete(self) -> bool:
-        return bool(self._deleted)
+    def deleted(self) -> tuple[int, ...]:
+        """The conversations that can be restored, even from an earlier run, most recently deleted last."""
+        return self.do(lambda store: store.deleted()) or ()
 
-    def has_deleted(self, conversation: int | None) -> bool:
-        return conversation in self._deleted
+    def undelete(self) -> int | None:
+        """Restore the last deleted conversation; return its id."""
+        last = self.deleted[-1:]
+        self.do(lambda store: store.undelete(*last))
+        return last[0] if last else None
 
 
 def _in_memory() -> Store:

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.app import App
 
+from app.conversations.export import to_json
 from app.conversations.store import Store
 from app.core.errors import AppError, UsageError
 from app.ui.commands import COMMANDS
@@ -20,6 +21,7 @@ from app.ui.composer.completion import CHOSEN
 from app.ui.composer.editor import edited
 from app.ui.transcript.navigation import code_blocks
 from app.ui.widgets.inputs import FilterInput
+from tests.conversations.stores import exchange
 from tests.settings.in_memory import in_memory
 from tests.ui.driver import Chat, open_chat
 
@@ -276,6 +278,19 @@ async def test_a_conversation_is_exported_to_a_file(tmp_path: Path, monkeypatch:
                 await chat.screen.controller.action_run_line(f"/export {name}")
         with pytest.raises(AppError, match="cannot be written"):
             await chat.screen.controller.action_run_line(f"/export {'it' * 200}")
+
+
+async def test_an_import_adds_new_conversations_and_restores_deleted_ones(tmp_path: Path) -> None:
+    store, other = Store(), Store()
+    for prompt in ("kept", "deleted"):
+        exchange(store, prompt, "x")
+    exchange(other, "new", "x")
+    (tmp_path / "all.json").write_text(to_json([store.load(1), store.load(2), other.load(1)]))
+    store.delete(2)
+    async with open_chat(store=lambda: store) as chat:
+        await chat.until(lambda: chat.screen.session.library.is_open)
+        await chat.enter(f"/import {tmp_path / 'all.json'}", "Imported 1 conversation, 1 restored, 1 already there")
+        assert {summary.title for summary in store.summaries()} == {"kept", "deleted", "new"}
 
 
 async def test_the_answer_and_its_code_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:

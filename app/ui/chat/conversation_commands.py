@@ -157,8 +157,8 @@ class ConversationCommands:
         conversations = await wrap_future(in_background(partial(read_file, file), "import"))
         known = self._library.do(lambda store: store.duplicates(conversations)) or ()
         new = [conversation for conversation, there in zip(conversations, known, strict=False) if there is None]
-        restored = [there for there in known if there is not None and self._library.has_deleted(there)]
-        self._library.restore(restored)
+        restored = set(self._library.deleted).intersection(known)
+        self._library.do(lambda store: store.undelete(*restored))
         self._library.do(lambda store: store.insert(new))
         counts = {"restored": len(restored), "already there": len(known) - len(new) - len(restored)}
         others = "".join(f", {n:,} {what}" for what, n in counts.items() if n)

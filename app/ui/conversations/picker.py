@@ -159,7 +159,7 @@ class ConversationPicker(Vertical):
         if action in ("pin", "rename", "delete"):
             return self.conversations.row is not None or None
         if action == "undelete":
-            return self._library.can_undelete or None
+            return bool(self._library.deleted) or None
         return True
 
     # Rows

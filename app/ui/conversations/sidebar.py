@@ -62,6 +62,6 @@ class Sidebar(Vertical):
         # In a new conversation no row is marked.
         if row is not None and row.is_open:
             words = {"rename": picker.action_rename, "pin": picker.action_pin, "delete": picker.action_delete}
-        if self._session.library.can_undelete:
+        if self._session.library.deleted:
             words["undo"] = picker.action_undelete
         self._words.say([Word(Content.styled(name, "$quiet"), clicked) for name, clicked in words.items()])
