@@ -1,7 +1,6 @@
 """Export and import of conversations: round trips, and invalid or hostile files."""
 
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -277,18 +276,6 @@ def test_a_file_without_a_suffix_is_recognized_by_its_beginning(tmp_path: Path, 
     (tmp_path / "chats").write_text(text, encoding="utf-8")
 
     assert [node.text for node in read_file(tmp_path / "chats")[0].tree.nodes.values()] == ["Hi", "Ho"]
-
-
-@pytest.mark.parametrize(
-    ("name", "reason"), [("", "is a folder"), ("absent.json", "There is no file"), ("pipe.json", "a device or a pipe")]
-)
-def test_only_regular_files_are_read(tmp_path: Path, name: str, reason: str) -> None:
-    if name == "pipe.json":
-        if not hasattr(os, "mkfifo"):
-            pytest.skip("this system has no named pipes")
-        os.mkfifo(tmp_path / name)
-    with pytest.raises(AppError, match=reason):
-        read_file(tmp_path / name)
 
 
 # Duplicates

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.compare.measured_pairs import speedups
+from app.conversations.importing import read_file
 from app.conversations.opening import check_file
 from app.conversations.store import Store
 from app.core import atomic, regular_file
@@ -39,6 +40,7 @@ REFUSED: dict[str, Callable[[Path], object]] = {
     "pairs": lambda path: Registry(path).read(),
     "conversations": Store,
     "check of conversations": check_file,
+    "import": read_file,
 }
 DISCARDED: dict[str, Callable[[Path], object]] = {
     "cache": lambda path: atomic.read_json(path, 1, lambda raw: raw),
