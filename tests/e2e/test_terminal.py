@@ -1,5 +1,6 @@
-"""In a real terminal: a conversation, a comparison, and a full context."""
+"""In a real terminal: a conversation, a comparison, a full context, a paste, and a terminal that is closed."""
 
+import os
 import re
 import shutil
 import signal
@@ -14,6 +15,8 @@ import pytest
 from app.conversations.tree import State
 from app.core.paths import conversations_file
 from tests.e2e.terminal import MARKS, Terminal, has_stored_text
+from tests.hanging import HANGS_S
+from tests.pseudo_terminal import in_terminal
 
 pytestmark = MARKS
 
@@ -177,3 +180,30 @@ def test_a_full_context_goes_on_with_a_summary(start: Callable[..., Terminal]) -
         raise AssertionError(f"no summary after {_MOST_PROMPTS} prompts:\n{screen}")
     terminal.press("C-q")
     assert terminal.exit_code() == 0
+
+
+def test_a_paste_with_colors_presses_no_keys(start: Callable[..., Terminal], tmp_path: Path) -> None:
+    terminal = start("--temp", "0")
+    terminal.until(lambda s: " ready " in s)
+    pasted = tmp_path / "pasted"
+    pasted.write_text("\x1b[31mred\x1b[0m and\nmore text that is longer than any key\n")
+    terminal._tmux("load-buffer", str(pasted))
+    terminal._tmux("paste-buffer", "-p")
+    screen = terminal.until(lambda s: "more text that is longer than any key" in s)
+    assert "[31mred[0m and" in screen
+    assert "Answer" not in screen
+    terminal.press("C-q")
+    assert terminal.exit_code() == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no terminal to close like this")
+def test_closing_the_terminal_ends_the_program(tmp_path: Path, demo_draft: Path) -> None:
+    environment = {**os.environ, "TERM": "xterm-256color"}
+    with in_terminal("-m", "app", "--pair", "demo", env=environment) as (program, terminal):
+        shown = b""
+        # The cursor is on the first letter.
+        while b"sk anything" not in shown:
+            shown += terminal.read(4096)
+        terminal.close()
+        program.send_signal(signal.SIGHUP)
+        assert program.wait(HANGS_S) in (128 + signal.SIGHUP, -signal.SIGHUP)

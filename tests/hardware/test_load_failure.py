@@ -1,11 +1,9 @@
 """Why a build of llama.cpp does not load, from messages of the loaders of Linux, macOS and Windows."""
 
-import pickle
-
 import pytest
 
 from app.core.program import ExitStatus
-from app.hardware.builds import LibraryError, loader_failure, start_failure
+from app.hardware.builds import loader_failure, start_failure
 
 OPEN = "cannot open shared object file: No such file or directory"
 
@@ -66,9 +64,3 @@ def test_a_failed_or_slow_start_is_described() -> None:
     # Only a build for GPUs can hang in a driver.
     assert "driver" in (start_failure(None, 90, ("vulkan",)).fix or "")
     assert start_failure(None, 90, ("cpu",)).fix is None
-
-
-def test_the_error_of_a_child_process_arrives_whole() -> None:
-    error = pickle.loads(pickle.dumps(LibraryError(start_failure(None, 9, ("cpu",)), "Install it.")))
-
-    assert (error.failure, error.hint) == (start_failure(None, 9, ("cpu",)), "Install it.")

@@ -9,6 +9,7 @@ from app.compare.job import CompareJob
 from app.compare.race import Side
 from app.conversations.message import Message, Role
 from app.core.errors import AppError, ContextOverflowError, DoesNotFitError, ModelFileError, StoppedError, WaitError
+from app.hardware.builds import LibraryError, start_failure
 from app.hardware.offers import Offer
 from app.models.catalog import Pair
 from app.models.registry import ModelOnDisk, SetUp
@@ -43,6 +44,7 @@ def test_a_command_can_be_pickled(work: Job | Loader) -> None:
         StoppedError("Loading was stopped."),
         WaitError("Wait.", "", 3.5),
         ContextOverflowError("Too long.", "Shorten it.", whose="prompt", n_tokens=3),
+        LibraryError(start_failure(None, 9, ("cpu",)), "Install it."),
         DoesNotFitError("No room.", (Offer("a shorter context", 1, "less", {"model.ctx": 1024}, True),)),
     ],
 )

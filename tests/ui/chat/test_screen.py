@@ -7,7 +7,7 @@ from app.core.errors import AppError
 from app.engine.types import FinishReason
 from app.ui.conversations.picker import ConversationPicker
 from tests.ui.compare.driver import open_comparison
-from tests.ui.driver import WIDE, fill, kept_chat, open_chat, title_of
+from tests.ui.driver import WIDE, fill, open_chat, title_of
 
 
 async def test_quitting_stops_the_loading() -> None:
@@ -82,20 +82,6 @@ async def test_ctrl_c_stops_a_comparison_first() -> None:
         assert chat.app.is_running
         compare.finishes([], stopped=True)
         await chat.shows("stopped before the first run ended")
-
-
-async def test_a_disk_error_at_the_end_is_reported_after_quitting(tmp_path: Path) -> None:
-    async with kept_chat(tmp_path / "conversations.db") as chat:
-        store = chat.screen.session.library.store
-        assert store is not None
-        await chat.send("go")
-        store.database.connection.execute("PRAGMA query_only = ON")
-        await chat.writes("words")
-        await chat.pilot.press("ctrl+q")
-        await chat.pilot.pause()
-        unwritten = chat.screen.session.library.unwritten
-        assert unwritten is not None
-        assert "cannot be written. The latest messages are lost." in unwritten.message
 
 
 async def test_a_chosen_message_stays_chosen_and_takes_the_keys() -> None:
