@@ -33,16 +33,6 @@ def options(command: str, modes: tuple[str, ...] = ("auto", "fixed", "off")) -> 
     return read_pair(parse_args(["run", *command.split(), "Hi"]).given, modes)
 
 
-def test_flag_over_preset_over_file_over_pair(file: Path) -> None:
-    demo = sampling(options("--pair demo").settings)
-    assert (demo.temperature, demo.repeat_penalty) == (0.2, 1.1)
-    file.write_text("[sampling]\ntemp = 0.5\ntop_k = 7")
-    assert sampling(options("--pair demo").settings).temperature == 0.5
-    assert sampling(options("--pair demo --preset precise").settings).temperature == 0
-    assert sampling(options("--pair demo --preset precise --temp 0.9").settings).temperature == 0.9
-    assert sampling(options("--pair demo --preset precise").settings).top_k == 7
-
-
 def test_fixed_drafting_in_file_needs_a_draft(file: Path) -> None:
     file.write_text('[draft]\nmode = "fixed"')
     assert drafting(options(PLAIN).settings) is None
