@@ -39,7 +39,7 @@ def list_pairs(*, as_json: bool = False) -> int:
     pairs = every_pair(known.pairs, here, pairs_here().values(), has_demo=demo_is_installed())
     standings = [_standing(pair, here, capacity) for pair in pairs.values()]
     standings = in_order(standings, propose([one.proposal for one in standings]))
-    rows = [_row(standing, here, capacity) for standing in standings]
+    rows = [_row(standing, here) for standing in standings]
     status.clear()
     sizes = [size_text(one.pair) for one in standings]
     speed = f"slow: probably under {PLEASANT:.0f} tok/s without drafts"
@@ -62,7 +62,7 @@ def _standing(pair: Pair, here: Registered, capacity: Capacity) -> Standing:
     )
 
 
-def _row(standing: Standing, here: Registered, capacity: Capacity) -> dict[str, Any]:
+def _row(standing: Standing, here: Registered) -> dict[str, Any]:
     pair, files, proposal = standing.pair, here.usable(standing.pair), standing.proposal
     return {
         "name": pair.name,
@@ -75,7 +75,7 @@ def _row(standing: Standing, here: Registered, capacity: Capacity) -> dict[str, 
         "fit": proposal.word,
         "reason": proposal.reason,
         "expected_tokens_per_second": round(proposal.speed, 1) if proposal.speed is not None else None,
-        "drafting": capacity.drafting(pair) or "",
+        "drafting": proposal.drafting or "",
     }
 
 
@@ -113,7 +113,7 @@ def show_pairs(pair: str, *, as_json: bool = False) -> int:
         "tested_with": known.tested_with,
         "published": [str(speed) for speed in known.published],
         "fit": proposal.summary or "",
-        "drafting": capacity.drafting(known) or "",
+        "drafting": proposal.drafting or "",
         "download": gigabytes(download) if download else "",
         "files": [str(model.path) for model in files.models] if files is not None else [],
         "on_disk": gigabytes(sum(m.size for m in files.models)) if files is not None and files.is_here else "",

@@ -161,7 +161,7 @@ def _proposed(*, yes: bool) -> Pair | None:
         raise AppError("No pair of the catalog fits into this machine.", "Name models with --target and --draft.")
     status.say(f"This machine: {printable(machine)} · {gigabytes(free)} of disk free\n")
     for number, proposal in enumerate(proposals, start=1):
-        status.say(_card(number, proposal, capacity.drafting(proposal.pair)))
+        status.say(_card(number, proposal))
     status.say(f"{printable(why(proposals))} All others: tandem pairs list")
     status.say(f"{_without_download()}\n".lstrip())
     if known.unread is not None:
@@ -173,14 +173,14 @@ def _proposed(*, yes: bool) -> Pair | None:
     return _ask_which(proposals)
 
 
-def _card(number: int, proposal: Proposal, gain: str | None) -> str:
+def _card(number: int, proposal: Proposal) -> str:
     pair = proposal.pair
     size = size_text(pair) if size_text(pair) != UNKNOWN else "size not known yet"
     lines = [f"{number}  {pair.name:16} {pair.title}", f"   {size}, {proposal.word}: {proposal.reason}"]
     if pair.good_at:
         lines.append(f"   good at {pair.good_at}")
-    if gain:
-        lines.append(f"   {printable(gain)}")
+    if proposal.drafting:
+        lines.append(f"   {printable(proposal.drafting)}")
     return "\n".join(lines) + "\n"
 
 

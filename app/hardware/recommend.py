@@ -63,11 +63,6 @@ class Capacity:
     n_ctx: int = DEFAULT_CONTEXT
     measured: Mapping[str, Measured] = field(default_factory=dict)
 
-    def drafting(self, pair: Pair) -> str | None:
-        """Return the measured drafting of a pair as a sentence, if it has a draft and was measured."""
-        known = self.measured.get(pair.name) if pair.draft is not None else None
-        return f"Here: {known.drafting}." if known is not None and known.drafting else None
-
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
@@ -78,6 +73,7 @@ class Proposal:
         reason: Why it was proposed, as a short clause.
         speed: Expected tokens per second without drafts, measured or estimated, if known.
         measured: The measured speed as text; None for an estimate.
+        drafting: The measured effect of the draft as a sentence, if known.
         slow: Whether it is slower than people read.
         layers_in_ram: Layers whose experts are in RAM, because the GPU lacks memory for them.
         larger_have_no_disk: Whether larger pairs lack only disk space, for the first proposal.
@@ -90,6 +86,7 @@ class Proposal:
     reason: str = ""
     speed: float | None = None
     measured: str | None = None
+    drafting: str | None = None
     slow: bool = False
     layers_in_ram: int = 0
     larger_have_no_disk: bool = False
@@ -121,10 +118,13 @@ def weigh(pair: Pair, capacity: Capacity | None, devices: tuple[str, ...] = ()) 
 
     if capacity is None:
         return Proposal(pair, Fit.UNWEIGHED)
+    known = capacity.measured.get(pair.name)
+    drafting = known.drafting if known is not None and pair.draft is not None else None
+    found = Proposal(pair, Fit.UNKNOWN, drafting=f"Here: {drafting}." if drafting else None)
     if not weights(pair):
         is_remote = isinstance(pair.target, HubModel)
         reason = "only Hugging Face knows its size" if is_remote else "its files are not here"
-        return Proposal(pair, Fit.UNKNOWN, reason=reason)
+        return replace(found, reason=reason)
     memory = pair_memory(pair, capacity.n_ctx)
     needs = PairNeeds(memory, None, capacity.rooms, ModelParams(devices=devices))
     planned = needs.plan()
@@ -139,7 +139,7 @@ def weigh(pair: Pair, capacity: Capacity | None, devices: tuple[str, ...] = ()) 
         fits_when_idle = replace(needs, rooms=idle).plan().fits
         limit = "is free now: other programs use the rest" if fits_when_idle else "is free for models"
         reason = f"needs {rough}{memory_size(need)}, {memory_size(lacking)} more{where} than {limit}"
-        return Proposal(pair, Fit.TOO_BIG, need, reason, fits_when_idle=fits_when_idle)
+        return replace(found, fit=Fit.TOO_BIG, need_bytes=need, reason=reason, fits_when_idle=fits_when_idle)
     if on_gpu and not moved:
         free = sum(gpu.room_bytes for gpu in gpus)
         spare = free - need
@@ -150,9 +150,8 @@ def weigh(pair: Pair, capacity: Capacity | None, devices: tuple[str, ...] = ()) 
         free, spare = tightest.room_bytes, tightest.room_bytes - tightest.need_bytes
     fit = Fit.TIGHT if spare < (1 - _TIGHT_FIT_SHARE) * free else Fit.FITS
     speed, slow = _speed(pair, capacity, memory, moved)
-    known = capacity.measured.get(pair.name)
     measured = known.speed if known is not None else None
-    found = Proposal(pair, fit, need, "", speed, measured, slow, moved)
+    found = replace(found, fit=fit, need_bytes=need, speed=speed, measured=measured, slow=slow, layers_in_ram=moved)
     reason = f"{'only ' if fit is Fit.TIGHT else ''}{rough}{memory_size(spare)}{where} to spare"
     if moved:
         reason = f"{rough}{experts_in_ram(moved, pair.expert_layers)}, {reason}"

@@ -37,9 +37,9 @@ MINE = Pair("mine", "Mine", HubModel("a/big-GGUF", size=GB), HubModel("a/small-G
 def test_a_pair_shows_its_measured_figures(known: dict[str, Any], said: str | None) -> None:
     room = in_ram(16 * GB, measured={"mine": Measured(memory().costs, **known)})
 
-    assert room.drafting(MINE) == said
-    assert room.drafting(replace(MINE, name="other")) is None
-    assert room.drafting(replace(MINE, draft=None)) is None
+    assert weigh(MINE, room).drafting == said
+    assert weigh(replace(MINE, name="other"), room).drafting is None
+    assert weigh(replace(MINE, draft=None), room).drafting is None
 
 
 def memory(*, judged: int = 0, gain: float = 0.2, on: bool = True, dear: bool = False) -> PairStatistics:

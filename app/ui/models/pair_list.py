@@ -167,7 +167,7 @@ class PairList(ChoiceList[PairCard | None]):
         )
         line = side_by_side(map(printable, filter(None, facts)), width, _SEPARATOR)
         published = f"published: {card.pair.published[0]}" if card.pair.published else card.pair.tested_with
-        for text in filter(None, (recommendation, card.gain, line, published)):
+        for text in filter(None, (recommendation, card.proposal.drafting, line, published)):
             yield Content.styled(printable(text), "$quiet")
 
 

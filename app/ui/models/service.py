@@ -254,7 +254,7 @@ class PairService:
         return prepared.sized if files is None and prepared is not None else with_files(self._pairs[name], files)
 
     def _card(self, weighed: Proposal, proposed: Sequence[Proposal], *, is_open: bool) -> PairCard:
-        pair, name, capacity = weighed.pair, weighed.pair.name, self._capacity
+        pair, name = weighed.pair, weighed.pair.name
         files = self._files(name)
         target, draft = pair_texts(pair, files)
         return PairCard(
@@ -267,7 +267,6 @@ class PairService:
             draft=draft,
             size=size_text(pair),
             why=why(proposed) if proposed and proposed[0].pair.name == name else None,
-            gain=capacity.drafting(pair) if capacity is not None else None,
             download_bytes=self._download_bytes(name),
             is_open=is_open,
         )

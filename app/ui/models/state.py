@@ -22,7 +22,6 @@ class PairCard(Standing):
     Attributes:
         draft: How the draft's name differs from the target's.
         why: Why this pair is recommended, as a sentence, if it is.
-        gain: Measured effect of drafting, as a sentence, if known.
         download_bytes: Bytes to download; None if only Hugging Face knows.
     """
 
@@ -30,7 +29,6 @@ class PairCard(Standing):
     draft: str = ""
     size: str = ""
     why: str | None = None
-    gain: str | None = None
     download_bytes: int | None = 0
     is_open: bool = False
 

@@ -252,7 +252,7 @@ def test_every_refresh_inspects_the_machine_again(setting: Setting) -> None:
     setting.machine(lambda: in_ram(9, measured=measured.pop(0)))
     for gain in ("Here: speedup 1.5×.", "Here: speedup 1.7×."):
         setting.refreshed()
-        assert setting.card("mine").gain == gain
+        assert setting.card("mine").proposal.drafting == gain
 
 
 def test_the_machine_is_inspected_only_after_a_load_in_progress(setting: Setting) -> None:

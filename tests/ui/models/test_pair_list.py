@@ -42,7 +42,8 @@ async def test_the_first_pair_is_chosen_once_the_machine_is_known_and_stays_so()
 
 async def test_the_measured_gain_is_shown_before_a_download() -> None:
     gain = "With Q4_K weights n-gram drafting gained 1.02x to 1.08x"
-    async with open_setup(FakePairs(replace(CODER, gain=f"{gain}; a draft model lost."), SMALL), size=(80, 24)) as chat:
+    coder = replace(CODER, proposal=replace(CODER.proposal, drafting=f"{gain}; a draft model lost."))
+    async with open_setup(FakePairs(coder, SMALL), size=(80, 24)) as chat:
         await chat.shows(gain)
         await chat.press("enter", shows="Download 20.5 GB?")
         assert gain in chat.text
