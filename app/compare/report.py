@@ -18,12 +18,10 @@ from app.core.errors import AppError
 from app.core.printable import printable
 from app.core.units import counted
 from app.engine.drafting_report import why_undrafted
-from app.hardware.cpu import usable_processors
+from app.hardware.cpu import BUSY_CPU_SHARE, usable_processors
 from app.models.pair_info import PairInfo
 from app.worker.request import AnswerRequest
 
-_BUSY_CPU_SHARE = 0.3
-"""Share of all cores above which other programs cause a warning."""
 _SHORT_S = 0.5
 """Shorter times are too coarse for the system's CPU counters."""
 _TABLE_HEAD = ("", "speed", "ratio", "first token", "acceptance", "tokens/step")
@@ -86,7 +84,7 @@ def busy_programs(rounds: Iterable[Round]) -> str | None:
         )
     wall_s, n = sum(run.wall_s for run in runs), len(usable_processors())
     taken = sum(run.others_s for run in runs) / wall_s if wall_s > _SHORT_S else 0.0
-    if taken < _BUSY_CPU_SHARE * n:
+    if taken < BUSY_CPU_SHARE * n:
         return None
     cores = f"{min(taken, n):.1f} of {counted(n, 'core')}"
     return f"Other programs used {cores}; close them and rerun for reliable numbers."

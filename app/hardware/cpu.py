@@ -36,7 +36,7 @@ _SAMPLE_S = 0.5
 """Interval between two samples of other programs' CPU use."""
 _QUIET_LOAD_PER_CPU = 0.15
 """Load per CPU below which other programs cannot use much; it includes this user's last answer."""
-_BUSY_CPU_SHARE = 0.3
+BUSY_CPU_SHARE = 0.3
 """Share of all CPUs above which other programs count as busy; every system uses some in the background."""
 Read = Callable[[str], str]
 """Return the text of a file, or an empty text if it cannot be read."""
@@ -158,12 +158,12 @@ class OthersUse:
     @property
     def is_much(self) -> bool:
         """Return whether they used so much of the usable CPUs that a measurement in that time is too slow."""
-        return self.cpus > _BUSY_CPU_SHARE * len(usable_processors())
+        return self.cpus > BUSY_CPU_SHARE * len(usable_processors())
 
 
 def busy_text(who: str, cpus: float, processors: int) -> str | None:
     """Describe the CPU use of other programs, unless it is low."""
-    if cpus < _BUSY_CPU_SHARE * processors:
+    if cpus < BUSY_CPU_SHARE * processors:
         return None
     return f"{who} {cpus:.1f} of {counted(processors, 'CPU')} now"
 

@@ -125,7 +125,6 @@ def check_start(cancelled: Callable[[], bool] = lambda: False) -> None:
     if not survived:
         return
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
         atomic.write_json(file, {"format": _FORMAT, "files": [*known, identity][-_MAX_REMEMBERED:]})
     except OSError as error:
         log.warning("that llama.cpp starts cannot be remembered: %s", error)

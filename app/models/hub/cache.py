@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -18,12 +17,11 @@ from app.core import atomic
 from app.core.errors import CacheError, HubError
 from app.core.regular_file import is_file, status
 from app.models.catalog import Pair
-from app.models.hub.choose import RemoteFile, choose, safe_name
+from app.models.hub.choose import SHA256_DIGEST, RemoteFile, choose, safe_name
 from app.models.source import DEFAULT_REVISION, HubModel, home_expanded
 
 PARTIAL = ".incomplete"
 """Suffix of an incomplete download."""
-_SHA256_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 @contextmanager
@@ -103,7 +101,7 @@ def sha256_of(named: Path) -> str | None:
         content = named.readlink().name
     except OSError:
         return None
-    return content if _SHA256_DIGEST.fullmatch(content) else None
+    return content if SHA256_DIGEST.fullmatch(content) else None
 
 
 def cached_model(source: HubModel, *, draft: bool = False) -> tuple[Path, tuple[RemoteFile, ...]] | None:

@@ -22,6 +22,7 @@ PREFERENCE = ("Q4_K_M", "Q4_K_S", "Q5_K_M", "Q4_0", "IQ4_XS", "Q6_K", "Q8_0", "Q
 """Quantizations in order of preference if none is named: most quality for the memory first."""
 DRAFT_PREFERENCE = ("Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "Q4_0")
 """Preference for drafts. A draft is small: a smaller quantization saves little time and loses acceptance."""
+SHA256_DIGEST = re.compile(r"[0-9a-f]{64}")
 _LONGEST_NAME, _LONGEST_PATH = 200, 1_000
 """Limits in bytes; file systems allow 255 and a few thousand."""
 _REPLACED_FIX = "Its authors may have replaced it. To use the current file: ⟨setup.latest⟩"

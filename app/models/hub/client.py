@@ -18,7 +18,7 @@ from huggingface_hub.utils import build_hf_headers, hf_raise_for_status
 
 from app.core.errors import STRUCTURE_ERRORS, HubError, WaitError
 from app.models.hub import check_environment, named_by
-from app.models.hub.choose import RemoteFile, safe_name
+from app.models.hub.choose import SHA256_DIGEST, RemoteFile, safe_name
 from app.models.hub.request import LOG_IN, host, login_page, short, translated
 from app.models.source import FoundRepository, is_repository
 
@@ -29,7 +29,6 @@ _MAX_BYTES = 32 << 20
 """Longest JSON answer; a listing of ten thousand files has a few million bytes."""
 _MAX_FILES = 20_000
 _COMMIT_ID = re.compile(r"[0-9A-Za-z][\w.-]{0,99}", re.ASCII)
-_SHA256_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +126,7 @@ def _repository(name: str, info: Mapping[str, Any]) -> Repository:
         path, size, lfs = sibling["rfilename"], sibling.get("size"), sibling.get("lfs")
         if isinstance(path, str) and safe_name(path) and isinstance(size, int) and size >= 0:
             sha256 = str(lfs.get("sha256")) if isinstance(lfs, dict) else ""
-            files.append(RemoteFile(path, size, sha256 if _SHA256_DIGEST.fullmatch(sha256) else None, name, commit))
+            files.append(RemoteFile(path, size, sha256 if SHA256_DIGEST.fullmatch(sha256) else None, name, commit))
     card = info.get("cardData")
     identifier = card.get("license") if isinstance(card, dict) else None
     now = info.get("id")
