@@ -45,7 +45,7 @@ class FakeToolHost(ToolServers):
         """End nothing."""
 
 
-def no_tools(_: object = None) -> ToolUse:
+def no_tools() -> ToolUse:
     """Return the tools of a chat without servers."""
     return ToolUse(FakeToolHost(), tuple, Permissions())
 

@@ -89,6 +89,7 @@ def test_no_command_imports_another() -> None:
 _FIRST_FRAME = """
 import app.cli.chat
 from app.core.paths import settings_file
+from app.session.session import Session
 from app.settings.file import SettingsFile
 from app.settings.live import LiveSettings
 from app.ui import event_queue
@@ -103,7 +104,8 @@ engine = type("Engine", (), {"cancel": lambda self: None})()
 pairs = type("Pairs", (), {"close": lambda self, timeout: None})()
 opener = Opener(LiveSettings(SettingsFile(settings_file())), None, ProcessOptions())
 tools = type("Tools", (), {"question": None, "offer": lambda self, names: ""})()
-TandemApp(lambda emit: engine, None, "A pair", opener, pairs, lambda emit: tools).run(headless=True, size=(200, 60))
+session = Session(engine, "A pair", opener.live, tools)
+TandemApp(session, event_queue.EventQueue(), None, opener, pairs).run(headless=True, size=(200, 60))
 """
 
 

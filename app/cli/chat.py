@@ -54,7 +54,9 @@ def chat(*, continues: bool = False, **given: Any) -> int:
         )
     # The app enables it again after the first frame.
     gc.disable()
+    from app.session.session import Session
     from app.ui.app import TandemApp
+    from app.ui.event_queue import EventQueue
     from app.ui.models.service import PairService
     from app.ui.terminal.driver import install_driver
 
@@ -63,30 +65,14 @@ def chat(*, continues: bool = False, **given: Any) -> int:
 
         return Store(conversations_file())
 
-    pairs = PairService(opener, lambda: app.session)
-    server = SharedServer(lambda: app.engine, lambda: opener.current)
-
-    def engine(emit: Callable[[Event], None]) -> Engine:
-        return make_engine(process, emit, server)
-
-    hosts: list[ToolServers] = []
-
-    def tools(emit: Callable[[Event], None]) -> ToolUse:
-        hosts.append(ToolServers(emit))
-        return ToolUse(hosts[0], lambda: read_servers(mcp_file()), Permissions(allowed_tools_file()))
-
-    app = TandemApp(
-        engine,
-        first.loader,
-        first.title,
-        opener,
-        pairs,
-        tools,
-        first_run=first_run,
-        store=store,
-        serve=server.toggle,
-        continues=continues,
-    )
+    events = EventQueue()
+    server = SharedServer(lambda: engine, lambda: opener.current)
+    engine = make_engine(process, events, server)
+    host = ToolServers(events)
+    tools = ToolUse(host, lambda: read_servers(mcp_file()), Permissions(allowed_tools_file()))
+    session = Session(engine, first.title, opener.live, tools, store, is_loading=not first_run)
+    pairs = PairService(opener, session)
+    app = TandemApp(session, events, first.loader, opener, pairs, serve=server.toggle, continues=continues)
     install_driver()
     try:
         with guarded_stderr(log_file(), 2 if os.isatty(2) else 1):
@@ -98,7 +84,7 @@ def chat(*, continues: bool = False, **given: Any) -> int:
             code = code or AppError.exit_code
             what, _, saved = app.failure.partition("\n")
             problems = [what, f"{saved} The log has the details: {log_file()}".strip()]
-        if (unwritten := app.session.library.unwritten) is not None:
+        if (unwritten := session.library.unwritten) is not None:
             code = code or unwritten.exit_code
             problems.append(unwritten.sentences)
         # The terminal may be gone.
@@ -106,9 +92,8 @@ def chat(*, continues: bool = False, **given: Any) -> int:
             for problem in problems:
                 print(f"tandem: {' '.join(printable(problem).split())}", file=sys.stderr)
         server.close()
-        for host in hosts:
-            host.close()
-        ended = [app.engine.close(_CLOSE_S), pairs.close(_CLOSE_S)]
+        host.close()
+        ended = [engine.close(_CLOSE_S), pairs.close(_CLOSE_S)]
         if not all(ended):
             # Interpreter shutdown would free the models under a running call, and wait for a stalled download.
             sys.stdout.flush()

@@ -14,7 +14,7 @@ from app.engine.events import Step
 from app.engine.stats import GenerationStats
 from app.models.pair_info import PairInfo
 from app.server.errors import RequestError
-from app.worker.engine_worker import Engine, EngineFactory
+from app.worker.engine_worker import Engine
 from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, PairChanged
 from app.worker.jobs import Job
 
@@ -122,7 +122,7 @@ class EngineQueue:
         idle: Runs while no request is waiting, if given; it must yield to requests.
     """
 
-    def __init__(self, make_engine: EngineFactory, idle: Job | None = None) -> None:
+    def __init__(self, make_engine: Callable[[Callable[[Event], None]], Engine], idle: Job | None = None) -> None:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._listener: Callable[[Event], None] = lambda event: None
         self.metrics = Metrics()

@@ -20,9 +20,7 @@ from textual.widget import MountError
 from app.core.columns import fit
 from app.core.errors import AppError
 from app.models.pair_info import PairInfo
-from app.session.library import StoreOpener
 from app.session.session import Session
-from app.session.tool_use import ToolUse
 from app.settings.layers import Resolved
 from app.ui.actions import bindings
 from app.ui.base_screen import BaseScreen, SubScreen
@@ -40,8 +38,7 @@ from app.ui.widgets.hint import SHOWN_S, Hint
 
 if TYPE_CHECKING:
     from app.ui.screens.palette import Entry
-    from app.worker.engine_worker import EngineFactory, Loader
-    from app.worker.events import Event
+    from app.worker.engine_worker import Loader
 
 log = logging.getLogger("tandem.screen")
 Serve: TypeAlias = Callable[[PairInfo, Resolved], tuple[str, str | None]]
@@ -57,11 +54,10 @@ class TandemApp(App[None], inherit_bindings=False):
     """The chat application, for the command line and for tests.
 
     Args:
-        engine_factory: Creates the engine, given the receiver of its events.
-        first_run: Whether the user chooses a pair first; then `loader` waits.
-        store: Opens the conversations, after the first frame; None keeps them in memory.
+        session: The chat; if it has asked for no pair, the user chooses one first.
+        queue: Receives the events of the session's engine and tools.
+        loader: Loads the pair that the session asks for, after the first frame.
         serve: Starts or stops the server for other programs, if given; returns a sentence and whether it now serves.
-        tools: Creates the tools of the chat, given the receiver of their events.
     """
 
     TITLE = "Tandem"
@@ -70,14 +66,11 @@ class TandemApp(App[None], inherit_bindings=False):
 
     def __init__(
         self,
-        engine_factory: EngineFactory,
+        session: Session,
+        queue: EventQueue,
         loader: Loader,
-        title: str,
         opener: Opener,
         pairs: PairService,
-        tools: Callable[[Callable[[Event], None]], ToolUse],
-        first_run: bool = False,
-        store: StoreOpener | None = None,
         serve: Serve | None = None,
         continues: bool = False,
     ) -> None:
@@ -85,20 +78,11 @@ class TandemApp(App[None], inherit_bindings=False):
         self._serve = serve
         self._continues = continues
         name_by(lambda: self._keymap)
-        self._events = EventQueue()
-        self.engine = engine_factory(self._events)
+        self.session, self._events = session, queue
         self._opener = opener
         self._loader = loader
         self._pairs = pairs
-        self._chooses_pair = first_run
-        self.session = Session(
-            self.engine,
-            title,
-            opener.live,
-            tools(self._events),
-            store,
-            is_loading=not self._chooses_pair,
-        )
+        self._chooses_pair = not session.has_asked_for_pair
         self._interrupted_at: float | None = None
         self._takes_input = False
         """Whether the chat has its widgets and its conversation."""
@@ -173,7 +157,7 @@ class TandemApp(App[None], inherit_bindings=False):
         if written_by is not None:
             self.session.load(written_by.loader, written_by.title)
         elif not self._chooses_pair:
-            self.engine.load(self._loader)
+            self.session.engine.load(self._loader)
         if not self.is_headless:
             collect_young_objects_only()
         if requested := self._opener.live.content.keys:

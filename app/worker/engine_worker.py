@@ -141,10 +141,6 @@ class Engine:
         return number in (None, self._current)
 
 
-EngineFactory = Callable[[Callable[[Event], None]], Engine]
-"""Creates an engine that reports to the given callback, on any thread."""
-
-
 class EngineWorker(Engine):
     """Loads pairs and answers, one command at a time, on its own thread.
 

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from tests.bench.screen import environment
@@ -106,22 +107,12 @@ def _while_streaming(env: dict[str, str], kind: str, length: int, folder: str) -
 def _stream(kind: str, length: str, store: str) -> None:
     """Run the chat with the fake engine."""
     from app.conversations.store import Store
-    from app.ui.app import TandemApp
     from tests.bench.streamer import Streamer
-    from tests.fake_engine import no_loader
-    from tests.fake_tools import no_tools
-    from tests.ui.fakes import FakeOpener
-    from tests.ui.models.fake_pairs import FakePairs
+    from tests.ui.fakes import FakeOpener, fake_app
 
-    TandemApp(
-        lambda emit: Streamer(emit, _STREAM_S, _KINDS[kind], int(length), lambda share: os._exit(0)),
-        no_loader,
-        "A pair",
-        FakeOpener(),
-        FakePairs(),
-        no_tools,
-        store=lambda: Store(Path(store) / "conversations.db"),
-    ).run()
+    made = partial(Streamer, seconds=_STREAM_S, text=_KINDS[kind], at_once=int(length), ended=lambda _: os._exit(0))
+    app, _ = fake_app(engine=made, opener=FakeOpener(), store=lambda: Store(Path(store) / "conversations.db"))
+    app.run()
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 from tests.bench.streamer import Streamer
@@ -186,13 +187,9 @@ def _fake(name: str, size: tuple[int, int], env: dict[str, str], result: Path, r
 def _stream(result: Path, rate: int) -> None:
     """Run the chat with the fake engine and a list of conversations."""
     from app.conversations.store import Store
-    from app.ui.app import TandemApp
     from app.ui.terminal.driver import install_driver
-    from tests.fake_engine import no_loader
-    from tests.fake_tools import no_tools
     from tests.ui.driver import fill
-    from tests.ui.fakes import FakeOpener
-    from tests.ui.models.fake_pairs import FakePairs
+    from tests.ui.fakes import FakeOpener, fake_app
 
     def ended(share: float) -> None:
         result.write_text(str(share))
@@ -203,15 +200,9 @@ def _stream(result: Path, rate: int) -> None:
     install_driver()
     file = Path(tempfile.mkdtemp(dir=result.parent)) / "conversations.db"
     fill(file, *(f"A conversation about {number} things" for number in range(21)))
-    TandemApp(
-        lambda emit: Streamer(emit, _FAKE_S, ended=ended, rate=rate),
-        no_loader,
-        "A pair",
-        FakeOpener(),
-        FakePairs(),
-        no_tools,
-        store=lambda: Store(file),
-    ).run()
+    made = partial(Streamer, seconds=_FAKE_S, ended=ended, rate=rate)
+    app, _ = fake_app(engine=made, opener=FakeOpener(), store=lambda: Store(file))
+    app.run()
 
 
 if __name__ == "__main__":

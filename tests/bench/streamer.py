@@ -11,11 +11,10 @@ from app.engine.sources import Source
 from app.engine.stats import GenerationStats
 from app.engine.text.segments import Segment
 from app.engine.types import DraftingStatus, FinishReason
-from app.worker.engine_worker import Engine, Loader
+from app.worker.engine_worker import Loader
 from app.worker.events import Event, Finished, Loaded
-from app.worker.jobs import Job
 from app.worker.request import AnswerRequest
-from tests.fake_engine import PAIR
+from tests.fake_engine import PAIR, FakeEngine
 
 TOKENS_PER_SECOND = 200
 _PER_STEP = 4
@@ -26,7 +25,7 @@ _TEXT = (
 )
 
 
-class Streamer(Engine):
+class Streamer(FakeEngine):
     """Writes an answer at a steady rate.
 
     Args:
@@ -47,7 +46,7 @@ class Streamer(Engine):
         ended: Callable[[float], object] = lambda share: None,
         rate: int = TOKENS_PER_SECOND,
     ) -> None:
-        self.emit = emit
+        super().__init__(emit)
         self._seconds = seconds
         self._words = [text[at : at + _LETTERS] for at in range(0, len(text), _LETTERS)]
         self._at_once = at_once
@@ -61,16 +60,6 @@ class Streamer(Engine):
     def answer(self, request: AnswerRequest) -> int:
         threading.Thread(target=self._stream, daemon=True).start()
         return 1
-
-    def run(self, job: Job) -> int:
-        """Do nothing; no job is answered."""
-        return 0
-
-    def cancel(self, number: int | None = None) -> None:
-        """Do nothing."""
-
-    def close(self, timeout: float | None = None) -> bool:
-        return True
 
     def _stream(self) -> None:
         began, spent = time.perf_counter(), time.process_time()

@@ -4,10 +4,12 @@ from collections.abc import Callable, Mapping
 
 from app.hardware.offers import Offer
 from app.session.library import StoreOpener
+from app.session.session import Session
 from app.session.tool_use import ToolUse
 from app.settings.layers import Layer
 from app.settings.live import LiveSettings
 from app.ui.app import TandemApp
+from app.ui.event_queue import EventQueue
 from app.ui.models.opener import Opener
 from app.ui.models.state import FitOption, LoadRequest
 from app.worker.events import Event
@@ -52,14 +54,8 @@ def fake_app(
     tools: ToolUse | None = None,
 ) -> tuple[TandemApp, FakeEngine]:
     """Return the real application over a fake engine, with `live` settings or those of the flags."""
-    engines: list[FakeEngine] = []
-
-    def factory(emit: Callable[[Event], None]) -> FakeEngine:
-        engines.append(engine(emit))
-        return engines[0]
-
+    queue = EventQueue()
+    fake = engine(queue)
     opener = opener or FakeOpener(live or in_memory({"answer.titles": False, **flags}))
-    pairs = pairs or FakePairs()
-    made = no_tools if tools is None else lambda emit: tools
-    app = TandemApp(factory, no_loader, title, opener, pairs, made, first_run, store=store, continues=continues)
-    return app, engines[0]
+    session = Session(fake, title, opener.live, tools or no_tools(), store, is_loading=not first_run)
+    return TandemApp(session, queue, no_loader, opener, pairs or FakePairs(), continues=continues), fake

@@ -35,7 +35,7 @@ _POLL_S = 0.1
 class PairService:
     """All pairs and their setups. Every call returns immediately."""
 
-    def __init__(self, opener: Opener, session: Callable[[], Session]) -> None:
+    def __init__(self, opener: Opener, session: Session) -> None:
         self._opener, self._session = opener, session
         self._registry = known_pairs.registry()
         self._machine: str | None = None
@@ -71,7 +71,7 @@ class PairService:
         # Read first, so that the next call sees work that ends meanwhile.
         busy = self._is_inspecting or any(task.progress.running for task in self._tasks)
         setups = {name: task.progress for name, task in self._setups.items()}
-        is_open = self._session().phase is not Phase.UNLOADED
+        is_open = self._session.phase is not Phase.UNLOADED
         current = self._opener.current
         seen = (current, is_open, *(setup.stage for setup in setups.values()))
         if self._stale or seen != self._seen:
@@ -160,7 +160,7 @@ class PairService:
 
     def _inspect(self) -> None:
         """Inspect this machine and its models while no pair is being loaded, which takes memory."""
-        while self._session().phase is Phase.LOADING:
+        while self._session.phase is Phase.LOADING:
             time.sleep(_POLL_S)
         sources = (source for pair in list(self._pairs.values()) for source in pair.sources)
         on_hub = frozenset(source for source in sources if isinstance(source, HubModel))
@@ -182,7 +182,7 @@ class PairService:
         from app.compare.measured_pairs import measured_capacity
         from app.llama.fitting.machine_room import loaded_bytes
 
-        return measured_capacity(known_pairs.context_of(self._opener.live), loaded_bytes(self._session().pair))
+        return measured_capacity(known_pairs.context_of(self._opener.live), loaded_bytes(self._session.pair))
 
     def _start(self, pair: Pair, prepared: Prepared | None, *, confirmed: bool, latest: bool = False) -> None:
         before = self._setups.pop(pair.name, None)

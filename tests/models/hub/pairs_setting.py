@@ -93,7 +93,7 @@ class Setting:
         self.patch.setattr(measured_pairs, "measured_capacity", lambda *_: ("An abacus", capacity()))
 
     def _service(self) -> PairService:
-        return PairService(self.opener, lambda: self.session)
+        return PairService(self.opener, self.session)
 
     def again(self) -> PairService:
         """The service of the next run of the program."""
