@@ -132,16 +132,11 @@ class FakePair(_Base):
         parts = (prompt.prefix, prompt.suffix) if isinstance(prompt, Infill) else prompt.parts
         return RenderedPrompt(tuple(t for p in parts for t in ((p,) if isinstance(p, int) else self.tokenize(p))))
 
-    def call_guidance(
-        self, tools: Sequence[Mapping[str, Any]], guidance: Guidance, *, must_call: bool, one_call: bool = False
-    ) -> Guidance:
-        return guidance
-
     def tokenize(self, text: str, *, parse_special: bool = False, add_special: bool = False) -> tuple[int, ...]:
         return self.model.tokenize(text)
 
     def new_sampler(  # type: ignore[override]
-        self, params: SamplingParams, guidance: Guidance | None = None
+        self, params: SamplingParams, guidance: Guidance | None = None, tools: Sequence[Mapping[str, Any]] = ()
     ) -> FakeSampler:
         sampler = FakeSampler(self._model, params.seed)
         self.guidance = guidance

@@ -44,7 +44,7 @@ class Greedily(FakeSampler):
 
 
 def test_a_bias_is_found(pair: FakePair, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pair, "new_sampler", lambda params, guidance: Greedily(pair._model, params.seed))
+    monkeypatch.setattr(pair, "new_sampler", lambda params, *_: Greedily(pair._model, params.seed))
 
     assert not check_sampled(pair, SAMPLED, 150).holds
 

@@ -178,8 +178,8 @@ class Guidance:
         grammar: Grammar in llama.cpp's GBNF, if any.
         schema: JSON schema of an answer without tool calls, instead of a grammar.
         strict: Whether an unsupported keyword of the schema is an error; otherwise it is ignored.
-        calls: Grammar of an answer that may call tools, in llguidance's syntax, including the schema, if any.
-        lax: Whether the answer continues without that grammar if it becomes too complex.
+        must_call: Whether the answer must be calls; otherwise it is any text, optionally followed by calls.
+        one_call: Whether it has at most one call.
         logit_bias: Added to the logits of tokens, given by their ids or as text.
         ignores_end: Whether tokens that end an answer are forbidden; a grammar may allow nothing else.
     """
@@ -187,14 +187,15 @@ class Guidance:
     grammar: str | None = None
     schema: Mapping[str, Any] | None = None
     strict: bool = False
-    calls: str | None = None
-    lax: bool = False
+    must_call: bool = False
+    one_call: bool = False
     logit_bias: tuple[tuple[int | str, float], ...] = ()
     ignores_end: bool = False
 
     @property
     def has_grammar(self) -> bool:
-        return bool(self.grammar or self.calls) or self.schema is not None
+        """Return whether an answer is restricted from its first token on."""
+        return bool(self.grammar) or self.schema is not None or self.must_call
 
 
 @dataclass(frozen=True, slots=True)

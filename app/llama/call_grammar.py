@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -16,7 +15,7 @@ from app.engine.text.call_values import Schema
 from app.engine.types import Guidance
 from app.llama.json_schema import schema_rule, warn_once
 from app.llama.lark_rules import LINE_BREAK, PLACEHOLDER_PATTERN, LarkRules, escaped
-from app.llama.matcher import Vocabulary
+from app.llama.matcher import Matcher, Vocabulary
 from app.llama.model import Model
 from app.llama.text_patterns import text_terminal
 
@@ -33,37 +32,27 @@ _DEEPEST_BARE = 4
 """Levels of objects with bare keys that follow their schema; deeper levels, and circular references, are free."""
 
 
-def call_guidance(
-    model: Model,
-    form: CallFormat,
-    tools: Sequence[Mapping[str, Any]],
-    guidance: Guidance,
-    *,
-    must_call: bool,
-    one_call: bool = False,
-) -> Guidance:
-    """Return guidance with the grammar of an answer that may call tools.
+def call_matcher(
+    model: Model, form: CallFormat, tools: Sequence[Mapping[str, Any]], guidance: Guidance
+) -> Matcher | None:
+    """Return a matcher of an answer that may call tools, which are as in OpenAI's API.
 
     Optional calls are free if nothing marks their beginning, or if their grammar is too complex; so are the arguments
     of a tool whose schema cannot be enforced.
-
-    Args:
-        tools: As in OpenAI's API.
-        guidance: Has the schema of an answer without calls.
-        must_call: Whether the answer must be calls; otherwise it is any text, optionally followed by calls.
 
     Raises:
         UsageError: A schema must be enforced but cannot be.
     """
     vocabulary = Vocabulary.of(model)
     known = (vocabulary.controls, vocabulary.ends)
+    must_call, one_call = guidance.must_call, guidance.one_call
     has_answer = guidance.schema is not None and not must_call
     answer = schema_rule(guidance.schema, strict=guidance.strict) if has_answer else None
     try:
         calls = call_grammar(form, json.dumps(tools), *known, must_call=must_call, one_call=one_call, answer=answer)
     except RecursionError:
         raise UsageError("The schemas of the tools are nested too deeply.", "Flatten them.") from None
-    return replace(guidance, calls=calls, lax=not (must_call or has_answer))
+    return Matcher(model, calls, lax=not (must_call or has_answer)) if calls is not None else None
 
 
 @lru_cache(maxsize=8)

@@ -26,7 +26,6 @@ from app.engine.text.reasoning import AnswerPart, RenderedPrompt
 from app.engine.types import Guidance, PlainPrompt, SamplingParams, Threads
 from app.hardware.cpu import OthersUse
 from app.llama import stored_measurements
-from app.llama.call_grammar import call_guidance
 from app.llama.cancel import CancelFlag
 from app.llama.checks import open_model_file
 from app.llama.context import Context
@@ -289,15 +288,11 @@ class NativePair:
         """Return a prompt without a chat template."""
         return RenderedPrompt(plain_tokens(self.model, prompt, self.target.n_ctx), AnswerPart.ANSWER)
 
-    def call_guidance(
-        self, tools: Sequence[Mapping[str, Any]], guidance: Guidance, *, must_call: bool, one_call: bool = False
-    ) -> Guidance:
-        """Return a grammar of tool calls; see `app.llama.call_grammar.call_guidance`."""
-        form = self.prompts.call_format
-        return call_guidance(self.model, form, tools, guidance, must_call=must_call, one_call=one_call)
-
-    def new_sampler(self, params: SamplingParams, guidance: Guidance | None = None) -> SamplerChain:
-        return SamplerChain(self._context, params, guidance)
+    def new_sampler(
+        self, params: SamplingParams, guidance: Guidance | None = None, tools: Sequence[Mapping[str, Any]] = ()
+    ) -> SamplerChain:
+        """Return the sampler of an answer that may call tools, which are as in OpenAI's API."""
+        return SamplerChain(self._context, params, guidance, self.prompts.call_format, tools)
 
     def tokenize(self, text: str, *, parse_special: bool = False, add_special: bool = False) -> Sequence[int]:
         """Return the tokens of a text; `add_special` prepends BOS if the model expects it."""

@@ -7,15 +7,18 @@ import math
 import secrets
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.errors import DecodeError, ModelLoadError, UsageError
+from app.core.errors import AppError, DecodeError, ModelLoadError, UsageError
 from app.engine.interfaces import Logits
+from app.engine.text.call_format import CallFormat
+from app.engine.text.call_formats import HERMES
 from app.engine.types import Guidance, SamplingParams
+from app.llama.call_grammar import call_matcher
 from app.llama.candidates import Candidates, Shortlist
 from app.llama.context import Context
 from app.llama.grammar import Grammar
@@ -41,22 +44,38 @@ class SamplerChain:
     A grammar is outside the chain, as in llama.cpp's `common`: testing a chosen token is fast, and only if it is
     forbidden, a token is chosen again among all that the grammar allows.
 
+    Args:
+        form: The model's format of calls.
+        tools: Tools that the answer may call, as in OpenAI's API.
+
     Raises:
         UsageError: The grammar or a biased token is invalid.
     """
 
-    def __init__(self, context: Context, params: SamplingParams, guidance: Guidance | None = None) -> None:
+    def __init__(
+        self,
+        context: Context,
+        params: SamplingParams,
+        guidance: Guidance | None = None,
+        form: CallFormat = HERMES,
+        tools: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
         self._context = context
         self._params = params
         self.native_ns = 0
         self.seed = secrets.randbelow(0xFFFFFFFE) if params.seed is None else params.seed
         """The seed in use; random if none was given."""
-        self._grammar: Grammar | Matcher | None = None
         guidance = guidance or Guidance()
-        self._bias = _biases(context.model, guidance)
-        context.model.check_tokens([token for token, _ in self._bias])
-        self._greedy = params.is_greedy and not self._bias
-        self._chain: Any = None if self._greedy else self._build()
+        self._chain: Any = None
+        self._grammar = _grammar(context.model, guidance, form, tools)
+        try:
+            self._bias = _biases(context.model, guidance, has_grammar=self._grammar is not None)
+            context.model.check_tokens([token for token, _ in self._bias])
+            self._greedy = params.is_greedy and not self._bias
+            self._chain = None if self._greedy else self._build()
+        except AppError:
+            self.close()
+            raise
         self._n_shortlisted = 0 if self._greedy else _n_shortlisted(params)
         self._biased = [token for token, _ in self._bias]
         self._array = Candidates()
@@ -64,11 +83,6 @@ class SamplerChain:
         self._n_recent = max(params.repeat_last_n * params.has_penalties, params.dry_penalty_last_n * params.has_dry)
         self._recent: deque[int] = deque(maxlen=self._n_recent)
         """The last tokens, whose logits penalties may change."""
-        try:
-            self._grammar = _grammar(context.model, guidance)
-        except UsageError:
-            self.close()
-            raise
 
     def _build(self) -> Any:
         chain = native.llama_sampler_chain_init(native.llama_sampler_chain_default_params())
@@ -204,17 +218,20 @@ def _n_shortlisted(params: SamplingParams) -> int:
     return 0 if params.mirostat or params.top_n_sigma > 0 else params.top_k
 
 
-def _grammar(model: Model, guidance: Guidance) -> Grammar | Matcher | None:
-    if guidance.calls:
-        return Matcher(model, guidance.calls, lax=guidance.lax)
+def _grammar(
+    model: Model, guidance: Guidance, form: CallFormat, tools: Sequence[Mapping[str, Any]]
+) -> Grammar | Matcher | None:
+    # A client's grammar applies to the whole answer, unless a call is required.
+    if tools and (guidance.must_call or not guidance.grammar):
+        return call_matcher(model, form, tools, guidance)
     if guidance.schema is not None:
         return Matcher(model, f"start: {schema_rule(guidance.schema, strict=guidance.strict)}")
     return Grammar(model, guidance.grammar) if guidance.grammar else None
 
 
-def _biases(model: Model, guidance: Guidance) -> list[tuple[int, float]]:
+def _biases(model: Model, guidance: Guidance, *, has_grammar: bool) -> list[tuple[int, float]]:
     """Return the biased tokens; a text biases each of its tokens, as in llama-server."""
-    ends = model.end_tokens if guidance.ignores_end and not guidance.has_grammar else ()
+    ends = model.end_tokens if guidance.ignores_end and not has_grammar else ()
     return [
         *((token, -math.inf) for token in ends),
         *(

@@ -157,7 +157,7 @@ def request_for(
         raise RequestError("There are no messages.", param="messages")
     request = read_answer(fields, AnswerRequest.of(settings, messages), names)
     arranged, prefill = _arranged(request.messages)
-    if request.guidance.has_grammar or must_call:
+    guidance = replace(request.guidance, must_call=must_call, one_call=one_call)
+    if guidance.has_grammar:
         request = replace(request, thinking=replace(request.thinking, enabled=False))
-    request = replace(request, messages=tuple(arranged), prefill=prefill)
-    return replace(request, tools=offered, must_call=must_call, one_call=one_call)
+    return replace(request, messages=tuple(arranged), prefill=prefill, tools=offered, guidance=guidance)

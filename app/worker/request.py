@@ -67,8 +67,6 @@ class AnswerRequest:
     conversation: str | None = ""
     n_room: int = 0
     tools: tuple[Mapping[str, Any], ...] = ()
-    must_call: bool = False
-    one_call: bool = False
     guidance: Guidance = field(default_factory=Guidance)
     n_top: int | None = None
     text: PlainPrompt | None = None

@@ -64,13 +64,7 @@ def answer(
         # As in llama-server, the answer to an empty prompt is empty.
         yield Finished(request_id, FinishReason.LENGTH, "", "", GenerationStats(drafter="none", mode="off"))
         return
-    # A client's grammar applies to the whole answer, unless a call is required.
-    if request.tools and (request.must_call or not request.guidance.grammar):
-        guidance = pair.call_guidance(
-            request.tools, request.guidance, must_call=request.must_call, one_call=request.one_call
-        )
-        request = replace(request, guidance=guidance)
-    sampler = pair.new_sampler(request.sampling, request.guidance)
+    sampler = pair.new_sampler(request.sampling, request.guidance, request.tools)
     try:
         pair.threads.yield_cpu()
         work_clock = pair.threads.work_clock(clock, cpu_clock)
@@ -132,7 +126,7 @@ def _generate(
         observe=collector.observe,
         controls=controls,
         prepare=prepare_caches,
-        n_allowed=sampler.n_allowed if request.guidance.has_grammar else None,
+        n_allowed=sampler.n_allowed if request.guidance.has_grammar or request.tools else None,
         n_top=request.n_top,
         probes=first.probes if first is not None else (),
         on_probe=first.observe_probe if first is not None else lambda size, ns: None,
@@ -269,7 +263,7 @@ class _Collector:
         detects = request.stop_on_repeat and request.guidance.schema is None and not request.guidance.grammar
         self._detector = RepetitionDetector() if detects else None
         self.repeats = 0
-        self._calls = CallReader(request.tools, must_call=request.must_call) if request.tools else None
+        self._calls = CallReader(request.tools, must_call=request.guidance.must_call) if request.tools else None
         self._fresh: list[Segment] = []
         self.shown: list[Segment] = []
 

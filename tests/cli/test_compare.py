@@ -25,7 +25,7 @@ from app.engine.auto.cost_profile import CostProfile
 from app.engine.auto.curve import CostModel
 from app.engine.auto.pair_statistics import PairStatistics
 from app.engine.stats import GenerationStats
-from app.engine.types import AutoDraft, FinishReason, Guidance, SamplingParams
+from app.engine.types import AutoDraft, FinishReason, SamplingParams
 from app.hardware.cpu import usable_processors
 from app.llama.cancel import CancelFlag
 from app.models.catalog import Pair
@@ -314,10 +314,10 @@ def breaks(pair: FakePair, answer: int, monkeypatch: pytest.MonkeyPatch) -> None
     """Let the target fail in this answer, counted from 1."""
     answers, sampler = iter(range(1, 1000)), pair.new_sampler
 
-    def new_sampler(params: SamplingParams, guidance: Guidance | None = None) -> FakeSampler:
+    def new_sampler(params: SamplingParams, *more: Any) -> FakeSampler:
         if next(answers) == answer:
             raise DecodeError("The card is gone.")
-        return sampler(params, guidance)
+        return sampler(params, *more)
 
     monkeypatch.setattr(pair, "new_sampler", new_sampler)
 

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,10 @@ from app.engine.text.call_format import CallFormat, Values
 from app.engine.text.call_formats import FORMATS, HERMES
 from app.engine.types import Guidance
 from app.llama import matcher
-from app.llama.call_grammar import call_grammar, call_guidance
+from app.llama.call_grammar import call_grammar
 from app.llama.json_schema import schema_rule
 from app.llama.pair import NativePair
+from app.llama.sampler import SamplerChain
 from tests.engine.text import reading
 from tests.engine.text.reading import read
 from tests.llama.conftest import OpenPair
@@ -324,7 +326,7 @@ def nested(levels: int) -> dict[str, Any]:
 
 
 def test_an_optional_call_is_constrained_from_its_mark_on(pair: NativePair) -> None:
-    sampler = pair.new_sampler(GREEDY, pair.call_guidance([LOOK_UP], Guidance(), must_call=False))
+    sampler = pair.new_sampler(GREEDY, Guidance(), [LOOK_UP])
     text = [*pair.tokenize("Let me look. "), *pair.model.tokenize("<|im_start|> <tool_call>\n{", parse_special=True)]
     name = list(pair.tokenize('"name": "look_up", "arguments": {"text": "a'))
     assert sampler.n_allowed([*text, *name]) == len(text) + len(name)
@@ -335,13 +337,12 @@ def test_an_optional_call_is_constrained_from_its_mark_on(pair: NativePair) -> N
 
 def test_a_schema_applies_to_an_answer_without_calls(pair: NativePair) -> None:
     asked = Guidance(schema={"type": "object", "properties": {"town": TEXT}}, ignores_end=True)
-    optional, required = (pair.call_guidance([LOOK_UP], asked, must_call=must_call) for must_call in (False, True))
-    for guidance, is_answer in ((optional, True), (required, False), (asked, True)):
-        sampler = pair.new_sampler(GREEDY, guidance)
+    for tools, must_call, is_answer in (([LOOK_UP], False, True), ([LOOK_UP], True, False), ([], False, True)):
+        sampler = pair.new_sampler(GREEDY, replace(asked, must_call=must_call), tools)
         answer = pair.tokenize('{"town": "R')
         assert (sampler.n_allowed(answer) == len(answer)) is is_answer
         call = pair.tokenize('<tool_call>\n{"name": "look_up"')
-        assert (sampler.n_allowed(call) == len(call)) is (guidance is not asked)
+        assert (sampler.n_allowed(call) == len(call)) is bool(tools)
         sampler.close()
 
 
@@ -360,8 +361,10 @@ def test_a_grammar_that_becomes_too_complex_frees_only_optional_calls(
 def test_a_schema_that_is_nested_too_deeply_is_an_error_or_frees_its_tool(pair: NativePair) -> None:
     for must_call, levels, error in ((True, 400, "levels of objects"), (False, 3000, "nested too deeply")):
         with pytest.raises(UsageError, match=error):
-            pair.call_guidance([tool("f", x=nested(levels))], Guidance(), must_call=must_call)
-    assert pair.call_guidance([tool("f", x=nested(400))], Guidance(), must_call=False).calls
+            pair.new_sampler(GREEDY, Guidance(must_call=must_call), [tool("f", x=nested(levels))])
+    sampler = pair.new_sampler(GREEDY, Guidance(), [tool("f", x=nested(400))])
+    assert sampler._grammar is not None
+    sampler.close()
 
 
 @pytest.mark.parametrize("name", ["kimi-k2", "glm", "deepseek-r1", "gemma4", "mistral-id", "gpt-oss", "kimi-k3"])
@@ -381,10 +384,9 @@ def test_marks_may_be_control_tokens(
     )
     loaded = open_pair(file, n_ctx=64)
     model = loaded.model
-    guidance = call_guidance(model, form, TOOLS, Guidance(), must_call=must_call)
     for one, is_right in ((text, True), (text.replace("look_up", "look_at"), False), (HTML, not must_call)):
         answered = model.tokenize(("" if must_call else "Hi ") + one, parse_special=True)
-        sampler = loaded.new_sampler(GREEDY, guidance)
+        sampler = SamplerChain(loaded._context, GREEDY, Guidance(must_call=must_call), form, TOOLS)
         expected = [*answered, 0] if not model.is_end(answered[-1]) else answered
         assert (sampler.n_allowed(expected) == len(expected)) is is_right, one
         sampler.close()

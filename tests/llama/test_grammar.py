@@ -120,7 +120,7 @@ def test_a_biased_token_is_never_or_always_written(pair: NativePair) -> None:
 
 @pytest.mark.parametrize("guidance", [Guidance(), Guidance(schema={"type": "object"})])
 def test_a_required_call_is_written_with_any_schema_of_an_answer(pair: NativePair, guidance: Guidance) -> None:
-    finished, _ = answered(pair, asked(guidance, tools=(TOOL,), must_call=True, one_call=True))
+    finished, _ = answered(pair, asked(replace(guidance, must_call=True, one_call=True), tools=(TOOL,)))
     (call,) = finished.calls
     assert (finished.text, call.name) == ("", "look_up")
     assert json.loads(call.arguments)["city"] in ("Paris", "Rome")

@@ -163,7 +163,7 @@ def test_the_choice_of_tools(read: Any, choice: object, n_tools: int, must: bool
     other = {**first, "function": function} if "function" in first else function
     request = read(Fields({**body, "tools": [first, other], "tool_choice": choice}), SETTINGS)
     # A tool chosen by name is called once.
-    assert (len(request.tools), request.must_call, request.one_call) == (n_tools, must, n_tools == 1)
+    assert (len(request.tools), request.guidance.must_call, request.guidance.one_call) == (n_tools, must, n_tools == 1)
 
 
 def test_tools_that_anthropic_runs_are_left_out_beside_others() -> None:
@@ -259,8 +259,8 @@ def test_a_conversation_may_consist_of_instructions(role: str) -> None:
     ],
 )
 def test_one_call_can_be_asked_for(read: Any, body: dict[str, Any], more: dict[str, Any]) -> None:
-    assert read(Fields(body), SETTINGS).one_call is False
-    assert read(Fields({**body, **more}), SETTINGS).one_call is True
+    assert read(Fields(body), SETTINGS).guidance.one_call is False
+    assert read(Fields({**body, **more}), SETTINGS).guidance.one_call is True
 
 
 @pytest.mark.parametrize("read", [read_chat, read_response])
@@ -273,7 +273,7 @@ def test_only_allowed_tools_are_offered(read: Any, mode: str) -> None:
     choice = {"type": "allowed_tools", **({"allowed_tools": allowed} if is_chat else allowed)}
     body = {**(CHAT if is_chat else RESPONSE), "tools": shown, "tool_choice": choice}
     request = read(Fields(body), SETTINGS)
-    assert (names_of(request), request.must_call) == (("c", "a"), mode == "required")
+    assert (names_of(request), request.guidance.must_call) == (("c", "a"), mode == "required")
 
 
 FIELDS = (
@@ -319,7 +319,7 @@ def test_a_custom_tool_is_a_function_of_one_text() -> None:
         "tool_choice": {"type": "custom", "name": "patch"},
     }
     request = read_response(Fields(asked), SETTINGS)
-    assert (names_of(request), request.must_call) == (("patch",), True)
+    assert (names_of(request), request.guidance.must_call) == (("patch",), True)
     parameters = request.tools[0]["function"]["parameters"]
     assert parameters["required"] == ["input"]
     assert "lark grammar: start: X" in parameters["properties"]["input"]["description"]
