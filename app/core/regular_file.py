@@ -77,6 +77,14 @@ def resolved(path: Path) -> Path:
         return path
 
 
+def home_expanded(text: str) -> Path:
+    """Expand `~`; an unknown user stays the name of a folder."""
+    try:
+        return Path(text).expanduser()
+    except (RuntimeError, ValueError):
+        return Path(text)
+
+
 def status(path: Path) -> os.stat_result:
     """Return the status of a regular file without opening it.
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from app.core import regular_file
 from app.core.errors import CatalogError, UsageError
+from app.core.regular_file import home_expanded
 from app.core.units import MAX_SIZE
 from app.engine.types import DraftParams, SamplingParams
 from app.models.source import (
@@ -21,7 +22,6 @@ from app.models.source import (
     HubModel,
     LocalModel,
     ModelSource,
-    home_expanded,
     is_repository,
 )
 from app.settings.table import nearest

@@ -15,14 +15,14 @@ from pathlib import Path
 
 from app.core.errors import AppError
 from app.core.printable import printable
-from app.core.regular_file import resolved
+from app.core.regular_file import home_expanded, resolved
 from app.models.catalog import Pair
 from app.models.compatibility import WORTHWHILE_SHARE, check_pair, check_target, with_facts
 from app.models.hub import cache
 from app.models.hub.choose import RemoteFile, models_in
 from app.models.model_facts import ModelFacts, read_facts
 from app.models.pair_summary import free_name, pair_name
-from app.models.source import LocalModel, home_expanded
+from app.models.source import LocalModel
 
 MAX_MODELS = 100
 """Number of models whose headers are read; each takes up to 0.3 s."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from app.core.errors import UsageError
-from app.core.regular_file import is_file, is_folder
+from app.core.regular_file import home_expanded, is_file, is_folder
 
 DEMO_PREFIX = "demo:"
 DEFAULT_REVISION = "main"
@@ -116,14 +116,6 @@ def parse_source(text: str) -> ModelSource:
 def is_repository(name: str) -> bool:
     """Return whether this is a valid name of a repository."""
     return re.fullmatch(_REPOSITORY_ID, name) is not None
-
-
-def home_expanded(text: str) -> Path:
-    """Expand `~`; an unknown user stays the name of a folder."""
-    try:
-        return Path(text).expanduser()
-    except (RuntimeError, ValueError):
-        return Path(text)
 
 
 def _on_hub(text: str) -> HubModel | None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from app.core.errors import AppError, SettingsError, UsageError
 from app.core.printable import printable
-from app.core.regular_file import MissingFile, read_user_text
+from app.core.regular_file import MissingFile, home_expanded, read_user_text
 from app.settings.table import nearest
 
 _TABLE_KEYS = ("mcpServers", "servers", "context_servers", "mcp")
@@ -306,7 +306,7 @@ class _Entry:
 
     def variables(self) -> dict[str, str]:
         """Return the variables of the file that the value names."""
-        path = Path(self.text()).expanduser()
+        path = home_expanded(self.text())
         try:
             lines = read_user_text(path, str(path)).splitlines()
         except AppError as error:

@@ -14,6 +14,7 @@ from app.conversations.message import Message, Role
 from app.core.errors import DamagedFileError, ModelFileError, ModelLoadError, NoMemoryError, PairError, UsageError
 from app.core.fixes import fix
 from app.core.paths import memory_dir
+from app.core.regular_file import home_expanded
 from app.engine.interfaces import Controls
 from app.engine.types import SamplingParams
 from app.hardware.builds import rpc_command
@@ -37,7 +38,7 @@ from app.models.model_facts import read_facts
 from app.models.pair_summary import setup_models, without_draft
 from app.models.projector_file import projector_beside
 from app.models.registry import SetUp
-from app.models.source import ModelSource, home_expanded
+from app.models.source import ModelSource
 from app.settings.layers import drafting
 from app.settings.placement import CPU, DEFAULT_OFFLOAD
 from app.worker.engine_worker import Progress

@@ -124,6 +124,7 @@ def test_no_servers(tmp_path: Path, text: str) -> None:
         ('{"mcpServers": {"a": {"command": "b", "env": {"K": "${input:key}"}}}}', "place of ${input:key}; Tandem does"),
         ('{"mcpServers": {"a": {"command": "b",\n"args": ["${NO_SUCH}"]}}}', "line 2: mcpServers.a.args names the"),
         ('{"mcpServers": {"a": {"command": "b", "envFile": "/no/.env"}}}', "a file that cannot be read: There is no"),
+        ('{"mcpServers": {"a": {"command": "b", "envFile": "~unknown/.env"}}}', "There is no file ~unknown/.env"),
         ('{"mcpServers": {"a": {"command": "b\\u0000"}}}', "mcpServers.a.command has a NUL or half"),
         ("[]", "line 1: the file must be an object"),
         ('{\n"mcpServers": []}', "line 2: mcpServers must be an object"),

@@ -15,10 +15,10 @@ from pathlib import Path
 
 from app.core import atomic
 from app.core.errors import CacheError, HubError
-from app.core.regular_file import is_file, status
+from app.core.regular_file import home_expanded, is_file, status
 from app.models.catalog import Pair
 from app.models.hub.choose import SHA256_DIGEST, RemoteFile, choose, safe_name
-from app.models.source import DEFAULT_REVISION, HubModel, home_expanded
+from app.models.source import DEFAULT_REVISION, HubModel
 
 PARTIAL = ".incomplete"
 """Suffix of an incomplete download."""

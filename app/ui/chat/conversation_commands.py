@@ -16,9 +16,8 @@ from app.core.errors import AppError, UsageError
 from app.core.pictures import PictureData, read_picture
 from app.core.printable import printable
 from app.core.program import in_background
-from app.core.regular_file import is_folder
+from app.core.regular_file import home_expanded, is_folder
 from app.core.units import counted
-from app.models.source import home_expanded
 from app.session.permissions import Permission
 from app.settings.layers import drafting, picture_limits
 from app.ui.actions import NONE

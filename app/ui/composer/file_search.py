@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING, TypeAlias
 
-from app.models.source import home_expanded
+from app.core.regular_file import home_expanded
 from app.ui.widgets.path_completion import can_be_typed, is_readable
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from app.conversations.attached import Attachment, compose, file_reference, quot
 from app.core.errors import AppError, Interrupted
 from app.core.included import SUFFIXES, check_included, located, read_included
 from app.core.pictures import PictureData, PictureLimits
-from app.core.regular_file import FolderNamed, MissingFile, exists, is_file, is_folder
-from app.models.source import home_expanded
+from app.core.regular_file import FolderNamed, MissingFile, exists, home_expanded, is_file, is_folder
 
 # After a space, a bracket or a quotation mark: an address such as me@example.org is no reference.
 _REFERENCE_START = r"""(?<![^\s('"])@"""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from app.core.included import PICTURE_SUFFIXES
 from app.core.printable import printable
-from app.models.source import home_expanded
+from app.core.regular_file import home_expanded
 
 MOST = 50
 _UNPRINTABLE_SPACES = re.compile("[\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}\N{IDEOGRAPHIC SPACE}]")
