@@ -4,7 +4,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -42,8 +42,6 @@ for _name in (
 
 # llama.cpp is known to start on this machine, so nothing is written to the developer's cache before `own_folders`.
 os.environ[STARTED] = files_identity()
-
-REAL_MODELS = Path(os.environ.get("TANDEM_TEST_MODELS", Path.home() / ".cache" / "tandem-test-models"))
 
 
 def pytest_collection_finish() -> None:
@@ -111,19 +109,6 @@ def demo_draft(own_folders: Path) -> Path:
     cache_dir().mkdir(parents=True, exist_ok=True)
     with FileLock(cache_dir() / "draft.lock"):
         return demo.draft_file(cache_dir())
-
-
-@pytest.fixture
-def real_model() -> Callable[[str], Path]:
-    """Return a function that finds a file of the real pair; the test is skipped if it is absent."""
-
-    def find(name: str) -> Path:
-        path = REAL_MODELS / name
-        if not path.is_file():
-            pytest.skip(f"{path} is absent; set TANDEM_TEST_MODELS to a folder with the Qwen2.5-Coder pair")
-        return path
-
-    return find
 
 
 @pytest.fixture

@@ -26,7 +26,6 @@ from tests.pairs import FakePair
 PROMPT = "hello"
 GREEDY = AnswerRequest((Message(Role.USER, PROMPT),), SamplingParams(temperature=0), max_tokens=20)
 TEXT = list(range(1, 13))
-NAMES = ["plain", "fixed", "automatic"]
 
 
 @pytest.fixture

@@ -71,7 +71,7 @@ def test_markdown_restores_the_active_branch(tmp_path: Path) -> None:
     assert "## Answer (cut)" in text
 
 
-def test_reasoning_is_collapsed_in_markdown(tmp_path: Path) -> None:
+def test_reasoning_is_collapsed_in_markdown() -> None:
     shown = replace(SAMPLE, tree=SAMPLE.tree.switched(4))
     text = to_markdown([shown])
     answer = read(text).tree.path[-1]

@@ -197,7 +197,7 @@ def test_a_paste_with_colors_presses_no_keys(start: Callable[..., Terminal], tmp
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no terminal to close like this")
-def test_closing_the_terminal_ends_the_program(tmp_path: Path, demo_draft: Path) -> None:
+def test_closing_the_terminal_ends_the_program(demo_draft: Path) -> None:
     environment = {**os.environ, "TERM": "xterm-256color"}
     with in_terminal("-m", "app", "--pair", "demo", env=environment) as (program, terminal):
         shown = b""

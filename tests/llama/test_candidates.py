@@ -45,9 +45,7 @@ def test_the_shortlist_holds_a_logit_that_is_not_a_number(place: int) -> None:
         SamplingParams(temperature=1.2, top_k=60, typical_p=0.9, xtc_probability=0.5, dynatemp_range=0.3, seed=9),
     ],
 )
-def test_the_chain_draws_the_same_as_from_all_tokens(
-    context: Context, params: SamplingParams, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_chain_draws_the_same_as_from_all_tokens(context: Context, params: SamplingParams) -> None:
     def drawn(*, shortlisted: bool) -> list[int]:
         chain = SamplerChain(context, params, Guidance(logit_bias=((5, 3.0), (300, -100.0))))
         assert chain._n_shortlisted == (params.top_k if params.temperature else 1)

@@ -121,10 +121,6 @@ def test_both_models_get_their_own_settings(
 # Memory of the machine
 
 
-def card(name: str, gigabytes: float) -> Device:
-    return Device(name, "gpu", "CUDA", int(gigabytes * GB))
-
-
 def memory(gigabytes: float) -> Device:
     return Device("cpu", "cpu", "CPU", int(gigabytes * GB))
 

@@ -69,7 +69,7 @@ def test_only_graphs_that_output_layer_inputs_may_feed_a_head(
     assert ("does not output the hidden rows" in (problem or "")) != can
 
 
-def test_a_draft_without_a_vocabulary_is_named_as_one(tmp_path: Path, target: ModelFacts, eagle: ModelFacts) -> None:
+def test_a_draft_without_a_vocabulary_is_named_as_one(target: ModelFacts, eagle: ModelFacts) -> None:
     for draft in (eagle, target):
         without = replace(draft, name="bare", vocab=replace(draft.vocab, tokens=[]))
         assert check_pair(target, without).problems == ("bare cannot be used as a draft: its file has no vocabulary.",)

@@ -4,7 +4,6 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -251,7 +250,7 @@ def test_a_search_for_drafts_ends_with_the_first_deadline(pair: LoopbackHub, mon
     ("path", "deadline"), [("/api/models/*", "LOOKUP_S"), ("*.gguf", "HEADER_S")], ids=["listing", "header"]
 )
 def test_the_host_that_is_waited_for_is_shown(
-    pair: LoopbackHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, deadline: str
+    pair: LoopbackHub, monkeypatch: pytest.MonkeyPatch, path: str, deadline: str
 ) -> None:
     monkeypatch.setattr(f"app.models.resolve.{deadline}", SHORT_S)
     file = next(file.path for file in repository(DRAFT, "main").files)

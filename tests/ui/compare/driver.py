@@ -17,7 +17,6 @@ from app.worker.events import JobEnded, JobProgressed
 from tests.ui.driver import Chat, open_chat
 
 SETTINGS: Layer = {"sampling.temp": 0}
-DRAFTED = "with the draft"
 PLAIN, AUTOMATIC, FIXED = "plain", "automatic", "fixed 7/0.6"
 SAME = {AUTOMATIC: None}
 """No side differs."""

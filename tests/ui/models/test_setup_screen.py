@@ -29,7 +29,6 @@ from tests.ui.models.fake_pairs import (
     with_check,
 )
 
-LONG = "a-name-longer-than-its-column"
 SLOW = Proposal(SMALL.pair, Fit.FITS, reason="about 2 tok/s", slow=True)
 
 
