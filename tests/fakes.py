@@ -139,9 +139,9 @@ class FakeModel:
         return best > 0
 
     def save_sequence(self) -> SavedState | None:
-        return SavedState(len(self.cells), bytearray(self.cells), tuple((n, b"") for n in self._kept))
+        return SavedState(bytearray(self.cells), tuple((n, b"") for n in self._kept))
 
-    def restore_sequence(self, state: SavedState) -> bool:
+    def restore_sequence(self, state: SavedState, tokens: Sequence[int]) -> bool:
         self.cells, self._kept, self._n_revocable = list(state.data), [n for n, _ in state.snapshots], 0
         return True
 

@@ -238,7 +238,7 @@ class TokenCache:
     def evaluate(self, tokens: Sequence[int], n_outputs: int) -> None:
         """Evaluate one batch, with logits for its last `n_outputs` tokens."""
         try:
-            self._model.decode(tokens if self._translate is None else self._translate(tokens), n_outputs)
+            self._model.decode(self._as_read(tokens), n_outputs)
         except BaseException as error:
             self.is_broken = self.is_broken or isinstance(error, ComputeError)
             # A failed batch may leave some of its tokens in the cache; only the library knows how many.
@@ -248,6 +248,9 @@ class TokenCache:
         self._tokens.extend(tokens)
         if self.follower is not None:
             self.follower.follow(self._tokens, len(tokens), n_outputs)
+
+    def _as_read(self, tokens: Sequence[int]) -> Sequence[int]:
+        return tokens if self._translate is None else self._translate(tokens)
 
     def seconds_to_read(self, n_tokens: int) -> float | None:
         """Estimate the seconds to read more prompt tokens at the last prefill speed, if it is known."""
@@ -289,5 +292,5 @@ class TokenCache:
             return
         if self.follower is not None:
             self.follower.forget()
-        self._model.restore_sequence(saved.state)
+        self._model.restore_sequence(saved.state, self._as_read(saved.tokens))
         self._tokens = list(saved.tokens[: self._model.n_past])

@@ -58,13 +58,10 @@ class SavedState:
 
     Attributes:
         snapshots: Earlier states of a recurrent model, each with its number of tokens.
-        skipped: Pictures with fewer positions than cells; see `app.engine.pictures.skipped_positions`.
     """
 
-    n_past: int
     data: bytearray | memoryview = field(repr=False)
     snapshots: tuple[tuple[int, Any], ...] = field(default=(), repr=False)
-    skipped: tuple[tuple[int, int], ...] = ()
 
 
 class NativeTimed(Protocol):
@@ -136,8 +133,8 @@ class TokenModel(NativeTimed, Protocol):
     def save_sequence(self) -> SavedState | None:
         """Return a copy of the whole sequence; None if free memory is short or the library fails."""
 
-    def restore_sequence(self, state: SavedState) -> bool:
-        """Replace the sequence by a saved copy; on failure, return False and leave the cache empty."""
+    def restore_sequence(self, state: SavedState, tokens: Sequence[int]) -> bool:
+        """Replace the sequence by a saved copy of these tokens; on failure, return False and leave the cache empty."""
 
 
 class Sampler(NativeTimed, Protocol):

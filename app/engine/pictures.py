@@ -63,7 +63,7 @@ def skipped_positions(tokens: Sequence[int]) -> tuple[tuple[int, int], ...]:
     """Return, for each picture with fewer positions than cells, its end in cells and how many have no position."""
     found: list[tuple[int, int]] = []
     n = 0
-    for at, token in enumerate(tokens, start=1):
+    for at, token in enumerate(tokens if min(tokens, default=0) < 0 else (), start=1):
         n += token < 0 and ~token & _SKIPS_FLAG
         is_end = at == len(tokens) or tokens[at] >= 0 or begins_picture(tokens[at])
         if n and is_end:

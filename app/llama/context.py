@@ -12,6 +12,7 @@ import numpy as np
 
 from app.core.errors import DecodeError, Interrupted, ModelLoadError, UsageError
 from app.engine.interfaces import Logits, SavedState
+from app.engine.pictures import skipped_positions
 from app.engine.types import Threads
 from app.llama import library
 from app.llama.batch import SEQUENCE, BatchModes, EncodePicture, NativeBatch, native_params
@@ -255,19 +256,19 @@ class Context:
     def save_sequence(self) -> SavedState | None:
         self._open()
         data = self._states.copy()
-        return SavedState(self.n_past, data, tuple(self._states.kept.items()), self._cells.skipped) if data else None
+        return SavedState(data, tuple(self._states.kept.items())) if data else None
 
-    def restore_sequence(self, state: SavedState) -> bool:
+    def restore_sequence(self, state: SavedState, tokens: Sequence[int]) -> bool:
         self.clear()
         done = self._states.restore(state.data)
-        self._cells.set_skipped(state.skipped)
-        missing = state.n_past - self._cells.n_skipped - self._end_position
+        self._cells.set_skipped(skipped_positions(tokens))
+        missing = len(tokens) - self._cells.n_skipped - self._end_position
         # The rows of a picture at the end may share its first position.
-        ends_with_picture = any(end == state.n_past for end, _ in state.skipped)
+        ends_with_picture = any(end == len(tokens) for end, _ in self._cells.skipped)
         if not done or missing < 0 or (missing and not ends_with_picture):
             self.clear()
             return False
-        self._set_n_past(state.n_past)
+        self._set_n_past(len(tokens))
         self._states.kept = dict(state.snapshots)
         return True
 

@@ -25,7 +25,6 @@ from app.core import atomic
 from app.core.paths import states_dir
 from app.engine.cache import SavedCache, TokenCache
 from app.engine.interfaces import SavedState
-from app.engine.pictures import skipped_positions
 from app.engine.prompt_cache import SavedPrompt
 from app.llama.params import PairParams
 from app.llama.stored_measurements import states_identity
@@ -196,9 +195,7 @@ def _saved_prompt(path: Path, *, with_states: bool = True) -> SavedPrompt:
             data = file[f"{part}_state"].data if with_states else bytearray()
             lengths = file[f"{part}_snapshots"].tolist()
             snapshots = tuple((n, file[f"{part}_{n}"].data if with_states else b"") for n in lengths)
-            # A draft model reads other tokens in place of a picture.
-            skipped = skipped_positions(tokens) if part == "target" else ()
-            return SavedCache(tuple(tokens), SavedState(len(tokens), data, snapshots, skipped))
+            return SavedCache(tuple(tokens), SavedState(data, snapshots))
 
         return SavedPrompt("", cache("target"), cache("draft") if "draft_tokens" in file else None)
 

@@ -228,7 +228,7 @@ def test_a_damaged_saved_sequence_leaves_an_empty_usable_context(
     whole, half = bytearray(saved.data), len(saved.data) // 2
     data = {"cut": whole[:half], "garbage": bytearray(b"\xff" * half), "longer": whole + b"more"}[damage]
 
-    assert not context.restore_sequence(replace(saved, data=data))
+    assert not context.restore_sequence(replace(saved, data=data), tokens)
 
     assert context.n_past == 0
     assert_true_to_the_library(context)
