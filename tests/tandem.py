@@ -41,8 +41,13 @@ Tandem = Callable[..., Said]
 
 def run_process(*words: str | Path, code: int = 0, stdin: str | None = None, **variables: str) -> Said:
     """Run a command in a process of its own with more environment variables, and check its exit code."""
+    return run_python("-m", "app", *words, code=code, stdin=stdin, **variables)
+
+
+def run_python(*words: str | Path, code: int = 0, stdin: str | None = None, **variables: str) -> Said:
+    """Run Python as `run_process` runs a command."""
     done = subprocess.run(
-        python_command("-m", "app", *map(str, words)),
+        python_command(*map(str, words)),
         env={**python_environment(), **variables},
         input=stdin,
         capture_output=True,

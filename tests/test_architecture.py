@@ -1,8 +1,6 @@
 """Libraries that a command loads, and modules that import on every system; import-linter cannot check these."""
 
 import inspect
-import subprocess
-import sys
 from pathlib import Path
 from pkgutil import resolve_name
 
@@ -11,16 +9,14 @@ import pytest
 import app
 from app.cli.command import Command, Group
 from tests.cli.commands import every_command
+from tests.tandem import run_python
 
 HEAVY = {"llama_cpp", "textual", "numpy", "jinja2", "rich", "asyncio", "platformdirs"}
 
 
 def loaded_by(code: str) -> set[str]:
     """Return the modules that are loaded after some code has run."""
-    done = subprocess.run(
-        [sys.executable, "-c", f"{code}\nimport sys; print(*sys.modules)"], capture_output=True, text=True, check=True
-    )
-    return set(done.stdout.splitlines()[-1].split())
+    return set(run_python("-c", f"{code}\nimport sys; print(*sys.modules)").out.splitlines()[-1].split())
 
 
 @pytest.mark.parametrize(
@@ -146,6 +142,4 @@ for found in pkgutil.walk_packages(app.__path__, "app."):
 
 @pytest.mark.parametrize("system", ["win32", "darwin"])
 def test_every_module_is_importable(system: str) -> None:
-    done = subprocess.run([sys.executable, "-c", _CODE, system], capture_output=True, text=True, check=False)
-
-    assert (done.returncode, done.stderr) == (0, "")
+    assert run_python("-c", _CODE, system).err == ""

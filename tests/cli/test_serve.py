@@ -28,6 +28,7 @@ from app.server.engine_queue import Metrics
 from app.worker.events import Failed, Notice
 from tests.fake_engine import GAINING, PAIR
 from tests.hanging import HANGS_S
+from tests.tandem import run_process
 
 pytestmark = pytest.mark.native
 
@@ -62,23 +63,22 @@ def test_the_server_answers(server: tuple[subprocess.Popen[str], int, dict[str, 
 def test_run_lets_a_running_server_answer(
     server: tuple[subprocess.Popen[str], int, dict[str, str]], as_json: bool
 ) -> None:
-    command = [sys.executable, "-m", "app", "run", "--temp", "0", "--max-tokens", "8", "Say hello."]
-    command += ["--json"] if as_json else []
+    command = ["run", "--temp", "0", "--max-tokens", "8", "Say hello.", *(["--json"] if as_json else [])]
     file = next(Path(server[2]["XDG_CACHE_HOME"]).rglob("server.json"))
     stored = json.loads(file.read_text())
     # The demo without its draft is a different pair from the demo, which this command would load.
     file.write_text(json.dumps({**stored, "draft": str(DemoModel("draft"))}))
-    own = subprocess.run([*command, "--no-server"], env=server[2], capture_output=True, text=True, check=True)
-    served = subprocess.run(command, env=server[2], capture_output=True, text=True, check=True)
+    folders: dict[str, Any] = server[2]
+    own, served = run_process(*command, "--no-server", **folders), run_process(*command, **folders)
     file.write_text(json.dumps(stored))
     if as_json:
-        asked, answered = json.loads(own.stdout), json.loads(served.stdout)
+        asked, answered = own.json, served.json
         assert (answered.keys(), answered["text"]) == (asked.keys(), asked["text"])
         assert [bool(each["models"]["draft"]) for each in (asked, answered)] == [True, False]
     else:
-        assert served.stdout == own.stdout
-        assert served.stderr.startswith("8 tokens")
-        assert served.stderr.endswith("; no draft; cut at --max-tokens\n")
+        assert served.out == own.out
+        assert served.err.startswith("8 tokens")
+        assert served.err.endswith("; no draft; cut at --max-tokens\n")
 
 
 def test_a_taken_port_is_an_error_before_anything_is_loaded(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,6 +17,7 @@ from app.conversations.message import pictures_in
 from app.core.errors import INTERRUPTED, UsageError
 from app.core.pictures import MARK, PictureLimits
 from tests.core.test_pictures import png
+from tests.tandem import run_python
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="a POSIX shell closes streams")
 ENDS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -199,8 +200,7 @@ sys.meta_path.insert(0, Finder())
 )
 def test_ctrl_c_during_startup_is_silent(tmp_path: Path, command: list[str], module: str) -> None:
     (tmp_path / "sitecustomize.py").write_text(INTERRUPT.format(module=module))
-    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
 
-    done = subprocess.run([sys.executable, *command], env=environ, capture_output=True, text=True, check=False)
+    said = run_python(*command, code=INTERRUPTED, PYTHONPATH=os.pathsep.join([str(tmp_path), *sys.path]))
 
-    assert (done.returncode, done.stdout, done.stderr) == (INTERRUPTED, "", "")
+    assert said == ("", "")

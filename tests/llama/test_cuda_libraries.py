@@ -1,7 +1,6 @@
 """Libraries are found in their folders and in CUDA's packages."""
 
 import ctypes
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from app.core.program import python_environment
 from app.hardware.builds import LibraryError
 from app.llama import library
 from app.llama.installed import STARTED, files_identity
-from tests.hanging import HANGS_S
 from tests.llama.stub_libraries import HARMLESS, compile_library, needs_compiler
+from tests.tandem import run_python
 
 IMPORT = """
 from app.core.errors import AppError
@@ -41,11 +39,7 @@ class Machine:
         self._patch.setenv(STARTED, files_identity())
 
     def import_error(self) -> str:
-        command = [sys.executable, "-P", "-c", IMPORT]
-        done = subprocess.run(
-            command, env=python_environment(), capture_output=True, text=True, timeout=HANGS_S, check=True
-        )
-        return done.stdout.strip()
+        return run_python("-c", IMPORT).out.strip()
 
 
 @pytest.fixture

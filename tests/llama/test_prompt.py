@@ -1,6 +1,5 @@
 """Prompts of conversations: no message can forge another role, and no text is lost."""
 
-import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -10,7 +9,6 @@ import pytest
 from app.conversations.message import Message, Role
 from app.core.errors import TemplateError, UsageError
 from app.core.pictures import MARK
-from app.core.program import python_command
 from app.llama import sandbox
 from app.llama.checks import open_model_file
 from app.llama.model import Model
@@ -18,6 +16,7 @@ from app.llama.prompt import PromptBuilder
 from tests.llama.conftest import OpenModel
 from tests.llama.gguf_files import I32, STRING, Array
 from tests.llama.tiny_model import vocabulary, write_model
+from tests.tandem import run_python
 
 pytestmark = pytest.mark.native
 NOT_PARSED = [
@@ -196,8 +195,7 @@ def test_a_long_run_of_characters_does_not_crash(tmp_path: Path, letter: str) ->
         "def check(): print(b''.join(map(model.piece, model.tokenize(text, parse_special=True))).decode() == text)\n"
         "thread = threading.Thread(target=check); thread.start(); thread.join()"
     )
-    done = subprocess.run(python_command("-c", code, str(path), letter), capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (0, "True\n")
+    assert run_python("-c", code, path, letter).out == "True\n"
 
 
 @pytest.mark.parametrize("at", range(1980, 2020))

@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.json_keys import JSON_KEYS, TIMINGS
 from tests.hanging import HANGS_S
-from tests.tandem import run_process
+from tests.tandem import run_process, run_python
 
 pytestmark = pytest.mark.native
 GREEDY = ["--temp", "0", "--max-tokens", "12"]
@@ -47,15 +47,13 @@ sys.exit(main(sys.argv[1:]))
 
 
 def test_no_run_waits_for_a_measurement_and_each_learns_for_the_next(tmp_path: Path) -> None:
-    environment = {**os.environ, "XDG_DATA_HOME": str(tmp_path)}
-    command = [sys.executable, "-c", _WITHOUT_MEASURING, "run", *GREEDY, "Name a color."]
+    command = ["-c", _WITHOUT_MEASURING, "run", *GREEDY, "Name a color."]
     learned = []
     for _ in range(2):
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=HANGS_S, check=False)
-        assert done.returncode == 0
-        assert done.stdout.strip()
-        assert done.stdout.endswith("\n")
-        (line,) = done.stderr.splitlines()
+        done = run_python(*command, XDG_DATA_HOME=str(tmp_path))
+        assert done.out.strip()
+        assert done.out.endswith("\n")
+        (line,) = done.err.splitlines()
         assert "12 tokens, " in line
         assert "cut at --max-tokens" in line
         (file,) = (tmp_path / "tandem" / "drafting").iterdir()

@@ -1,7 +1,5 @@
 """How memory for models is counted and shown."""
 
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,6 +14,7 @@ from app.hardware.machine import Machine
 from app.llama.fitting import machine_room as module
 from app.llama.fitting.machine_room import bandwidth, loaded_bytes, machine_capacity
 from app.models.pair_info import DeviceMemory, ModelInfo, PairInfo
+from tests.tandem import run_python
 
 BUILD = BuildInfo("0.3.36", "1", None, "", ("CPU",), True, (), "")
 
@@ -125,9 +124,7 @@ def test_memory_without_a_file_is_counted() -> None:
         "from app.llama.fitting.machine_room import own_bytes; before = own_bytes()\n"
         "taken = bytearray(b'1' * 50_000_000); print(own_bytes() - before)"
     )
-    counted = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-
-    assert int(counted.stdout) > 40_000_000
+    assert int(run_python("-c", code).out) > 40_000_000
 
 
 def test_the_line_of_an_integrated_gpu_names_the_ram_that_is_free(here: Here) -> None:

@@ -12,10 +12,10 @@ from app.core.errors import HubError
 from app.models.hub import ADDRESS, USUAL, check_environment, check_named, prepare_environment
 from app.models.hub.cache import locked_content
 from app.models.hub.client import repository
-from tests.hanging import HANGS_S
 from tests.models.hub.client import PROXY_VARIABLES, TOKEN_VARIABLES
 from tests.models.hub.loopback import LoopbackHub
 from tests.models.hub.models import DRAFT, TARGET
+from tests.tandem import run_process
 
 OPT_OUTS = ("HF_HUB_DISABLE_TELEMETRY", "DISABLE_TELEMETRY", "DO_NOT_TRACK")
 
@@ -56,17 +56,9 @@ def test_other_addresses_are_used(address: str) -> None:
 
 @pytest.mark.parametrize(("words", "code"), [(["pairs", "find", "owner/repo"], 1), (["pairs", "show", "demo"], 0)])
 def test_an_address_that_the_client_crashes_with_is_an_error(words: list[str], code: int) -> None:
-    ended = subprocess.run(
-        [sys.executable, "-m", "app", *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, ADDRESS: "http://[::1"},
-    )
-    assert ended.returncode == code
-    said = "tandem: HF_ENDPOINT is not a server address.\n" if code else ""
-    assert ended.stderr.startswith(said)
-    assert bool(ended.stderr) == bool(code)
+    said = run_process(*words, code=code, **{ADDRESS: "http://[::1"}).err
+    assert said.startswith("tandem: HF_ENDPOINT is not a server address.\n" if code else "")
+    assert bool(said) == bool(code)
 
 
 @pytest.mark.usefixtures("bare")
@@ -116,10 +108,7 @@ def test_only_models_are_requested(pair: LoopbackHub, monkeypatch: pytest.Monkey
     for name in OPT_OUTS:
         monkeypatch.delenv(name, raising=False)
 
-    command = [sys.executable, "-m", "app", "pairs", "check", TARGET, DRAFT]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANGS_S)
-    assert done.returncode == 0
-    assert "unauthenticated" not in done.stderr
+    assert "unauthenticated" not in run_process("pairs", "check", TARGET, DRAFT).err
     paths = [request.path for request in pair.asked(origin="hub")]
     assert paths
     assert all(path.startswith((f"/api/models/{TARGET}", f"/api/models/{DRAFT}", "/owner/")) for path in paths), paths

@@ -24,7 +24,7 @@ from app.core.log import MAX_BYTES, guarded_stderr
 from app.ui.terminal import copying
 from app.ui.terminal.copying import clipboard_picture, copy_text, through_tmux
 from app.ui.terminal.driver import InputParser
-from tests.hanging import HANGS_S
+from tests.tandem import run_python
 from tests.ui.conftest import Programs
 from tests.ui.driver import open_chat
 
@@ -130,8 +130,7 @@ def test_a_signal_is_reported_on_the_loop(number: signal.Signals) -> None:
         "async def main():\n    told = asyncio.Future()\n    end_politely(told.set_result)\n"
         f"    os.kill(os.getpid(), {int(number)})\n    raise SystemExit(await told)\nasyncio.run(main())\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], timeout=HANGS_S, check=False)
-    assert done.returncode == 128 + number
+    run_python("-c", program, code=128 + number)
 
 
 def test_ctrl_break_is_reported_on_the_loop_of_windows() -> None:
@@ -142,8 +141,7 @@ def test_ctrl_break_is_reported_on_the_loop_of_windows() -> None:
         "    there, sys.platform = sys.platform, 'win32'\n    end_politely(told.set_result)\n    sys.platform = there\n"
         "    signal.raise_signal(signal.SIGBREAK)\n    raise SystemExit(await told)\nasyncio.run(main())\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], timeout=HANGS_S, check=False)
-    assert done.returncode == 128 + signal.SIGINT
+    run_python("-c", program, code=128 + signal.SIGINT)
 
 
 def test_a_large_log_is_renamed(tmp_path: Path) -> None:
