@@ -46,6 +46,10 @@ class BaseScreen(Screen[_T]):
         listed = self.query_one(ChoiceList)
         listed.move(event.direction * (listed.page if event.by_page else 1))
 
+    @on(ChoiceList.Changed)
+    def _show_keys_of_row(self) -> None:
+        self.refresh_bindings()
+
     @on(events.Mount)
     def _watch_app_focus(self) -> None:
         self.watch(self.app, "app_focus", self._focus_soon, init=False)

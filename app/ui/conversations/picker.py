@@ -101,10 +101,6 @@ class ConversationPicker(Vertical):
             message, words = (row.hit.message, tuple(self.search_input.value.split())) if row.hit else (None, ())
             self.post_message(self.Chosen(row.summary.id, message, words))
 
-    @on(ConversationList.Changed)
-    def _on_changed(self) -> None:
-        self.refresh_bindings()
-
     # These keys act on the displayed row.
 
     def action_pin(self) -> None:
@@ -184,7 +180,6 @@ class ConversationPicker(Vertical):
         ids = [row.summary.id for row in rows]
         index = ids.index(chosen) if chosen in ids else self.conversations.index
         self.conversations.show_rows(rows, index, "Nothing found." if query.strip() else "No conversations yet.")
-        self.refresh_bindings()
 
 
 class ConversationsScreen(SubScreen[ConversationPicker.Chosen | None]):

@@ -109,7 +109,6 @@ class SetupScreen(SubScreen[LoadRequest | None]):
     @on(PairList.Changed)
     def _on_changed(self) -> None:
         self.bars.setup = self._setup
-        self.refresh_bindings()
 
     def action_leave(self) -> None:
         # Earlier typed characters come first.

@@ -150,7 +150,6 @@ class SettingsScreen(SubScreen[bool]):
         # The message may arrive after the key that opened the editor.
         if self._edited is not None and chosen != self._edited.name:
             self._close_editor()
-        self.refresh_bindings()
 
     @on(events.Click, "#scope")
     async def _on_scope_clicked(self) -> None:
@@ -255,4 +254,3 @@ class SettingsScreen(SubScreen[bool]):
         self.settings.show(self._edits.views())
         self._show_legend()
         self.query_one("#scope", Static).update(Content.styled(f"for {self._edits.scope.value}", "$quiet"))
-        self.refresh_bindings()

@@ -134,10 +134,6 @@ class ToolsScreen(SubScreen[None]):
     def _filter(self) -> None:
         self._show()
 
-    @on(ServerList.Changed)
-    def _on_changed(self) -> None:
-        self.refresh_bindings()
-
     @property
     def idle_keys(self) -> Collection[str]:
         row = self.servers.row
