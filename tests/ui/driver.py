@@ -64,8 +64,9 @@ class Driver:
             assert time.monotonic() < end, f"never came true; the screen shows:\n{self.text}"
             await self.pilot.pause(0.01)
 
-    async def shows(self, text: str) -> None:
-        await self.until(lambda: text in self.text)
+    async def shows(self, *texts: str) -> None:
+        """Wait until all these texts are on the screen."""
+        await self.until(lambda: all(text in self.text for text in texts))
 
     async def stands_still(self) -> None:
         """Wait until the screen no longer changes."""

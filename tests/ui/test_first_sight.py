@@ -22,10 +22,9 @@ _WELCOME_TEXT = "The draft model proposes"
 
 async def test_an_empty_chat_shows_what_the_colors_mean_and_where_to_go() -> None:
     async with open_chat() as chat:
-        await chat.shows(_WELCOME_TEXT)
-        await chat.shows("f2   compare with and without the draft")
-        await chat.shows("f4   settings")
-        await chat.shows("f6   choose a pair")
+        await chat.shows(
+            _WELCOME_TEXT, "f2   compare with and without the draft", "f4   settings", "f6   choose a pair"
+        )
         await chat.send("one")
         await chat.until(lambda: _WELCOME_TEXT not in chat.text)
         await chat.answer("first")
@@ -62,8 +61,7 @@ async def test_the_welcome_text_names_the_users_own_keys() -> None:
         chat.app.set_keymap({"chat.tokens": "f9"})
         await chat.shows("f9   color tokens by source")
         chat.app.set_keymap({"chat.tokens": "ctrl+right_square_bracket"})
-        await chat.shows("ctrl+]  color tokens by source")
-        await chat.shows("f2      compare with and without the draft")
+        await chat.shows("ctrl+]  color tokens by source", "f2      compare with and without the draft")
 
 
 async def test_the_theme_list_begins_at_the_current_theme() -> None:

@@ -65,8 +65,7 @@ async def test_why_a_prompt_has_no_answer_is_shown_again(file: Path, error: AppE
         await chat.exchange("one", "first")
         await chat.send("and then?")
         chat.engine.fails(error)
-        await chat.shows(error.message)
-        await chat.shows(way_out)
+        await chat.shows(error.message, way_out)
         assert "--ctx" not in chat.text
         assert chat.prompt == "and then?"
         before = chat.said
@@ -78,8 +77,7 @@ async def test_the_error_of_a_failed_answer_is_shown_again_and_it_can_continue(f
         await chat.send("Tell me a story.")
         chat.engine.says("Once upon a time")
         chat.engine.fails(BROKEN)
-        await chat.shows("Load a smaller pair.")
-        await chat.shows("ctrl+g continues")
+        await chat.shows("Load a smaller pair.", "ctrl+g continues")
         before = chat.said
     async with kept_chat(file, again=True) as chat:
         await chat.until(lambda: chat.said == before)

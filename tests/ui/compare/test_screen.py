@@ -145,8 +145,7 @@ async def test_fixed_settings_add_a_third_side() -> None:
         await compare.chat.shows("With draft, fixed 7/0.6")
         runs = [made(PLAIN, 4), made(FIXED, 8), made(AUTOMATIC, 2)]
         compare.races(runs, differences={FIXED: None, AUTOMATIC: None})
-        await compare.chat.shows("fixed 7/0.6: slower, 0.5× the speed  (1 run")
-        await compare.chat.shows("automatic: 2.0× faster  (1 run")
+        await compare.chat.shows("fixed 7/0.6: slower, 0.5× the speed  (1 run", "automatic: 2.0× faster  (1 run")
 
 
 async def test_the_real_job_on_fakes() -> None:
@@ -171,8 +170,7 @@ async def test_a_narrow_window_shows_one_text_above_a_table_of_sides(width: int,
         screen = compare.chat.app.screen
         assert isinstance(screen, CompareScreen)
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2, text="Another text.")], differences=SAME)
-        await compare.chat.shows("2.0× faster")
-        await compare.chat.shows("Another text.")
+        await compare.chat.shows("2.0× faster", "Another text.")
         assert (TEXT[:20] in compare.chat.text) is beside
         await compare.chat.press("tab", shows=TEXT[:20])
         assert ("Another text." in compare.chat.text) is beside
@@ -250,8 +248,7 @@ async def test_a_failure_keeps_whole_rounds_and_shows_why() -> None:
         await compare.chat.pilot.press("3")
         await compare.chat.until(lambda: len(compare.engine.jobs) == 2)
         compare.finishes([[made(AUTOMATIC, 2), made(PLAIN, 4)]], broken=DecodeError("The card is gone."))
-        await compare.chat.shows("The card is gone.")
-        await compare.chat.shows("2.0× faster  (2 runs")
+        await compare.chat.shows("The card is gone.", "2.0× faster  (2 runs")
 
 
 async def test_a_comparison_leaves_the_chat_unchanged() -> None:

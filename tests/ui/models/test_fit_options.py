@@ -37,11 +37,13 @@ async def test_the_options_are_shown_with_their_keys() -> None:
     async with open_chat(loaded=False) as chat:
         await refuse(chat)
 
-        await chat.shows("1  a context of 4,096 tokens, frees about 1.2 GB")
-        await chat.shows("   Big as Q3_K_M")
-        await chat.shows("tandem setup --target owner/big:Q3_K_M")
-        await chat.shows("2  no draft")
-        await chat.shows("Press 1 or 2 or click to apply")
+        await chat.shows(
+            "1  a context of 4,096 tokens, frees about 1.2 GB",
+            "   Big as Q3_K_M",
+            "tandem setup --target owner/big:Q3_K_M",
+            "2  no draft",
+            "Press 1 or 2 or click to apply",
+        )
 
 
 async def test_a_digit_applies_an_option() -> None:
@@ -50,8 +52,7 @@ async def test_a_digit_applies_an_option() -> None:
         await chat.pilot.press("2")
 
         await chat.until(lambda: chat.engine.loads == 2)
-        await chat.shows("With no draft")
-        await chat.shows("Applied: ")
+        await chat.shows("With no draft", "Applied: ")
         assert chat.screen.session.phase is Phase.LOADING
         assert not chat.screen.query(FitOptionList)
         assert chat.prompt == ""
@@ -153,8 +154,7 @@ async def test_a_failed_load_is_shown_in_every_conversation(file: Path, key: str
     async with kept_chat(file, loaded=False) as chat:
         await refuse(chat)
         await chat.screen.controller.open_conversation(1)
-        await chat.shows("Therefore.")
-        await chat.shows("Press 1 or 2 or click to apply")
+        await chat.shows("Therefore.", "Press 1 or 2 or click to apply")
         if key == "left":
             await chat.pilot.press("escape", "ctrl+up")
         await chat.pilot.press(key)

@@ -135,8 +135,7 @@ async def test_two_downloads_are_both_shown_to_their_end() -> None:
         for name in ("coder-32b", "qwen3-32b"):
             chat.pairs.report(name, BEGUN)
         chat.screen.query_one(DownloadLines).watch_downloads()
-        await chat.shows("coder-32b  target 62%")
-        await chat.shows("qwen3-32b  target 62%")
+        await chat.shows("coder-32b  target 62%", "qwen3-32b  target 62%")
         chat.pairs.report("qwen3-32b", replace(BEGUN, stage=Stage.READY))
         await chat.shows("qwen3-32b is ready; f6 opens it")
         chat.pairs.report("coder-32b", SetupProgress(Stage.FAILED, error=OFFLINE))

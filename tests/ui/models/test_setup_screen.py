@@ -171,8 +171,7 @@ async def test_an_unknown_size_is_looked_up_before_the_question() -> None:
         await chat.press("enter")
         assert chat.pairs.arguments("set_up") == [["coder-32b"]]
         chat.pairs.report("coder-32b", CHECKED)
-        await chat.shows("Download 20.0 GB? Enter yes, Esc no")
-        await chat.shows("100.0 GB free on disk.")
+        await chat.shows("Download 20.0 GB? Enter yes, Esc no", "100.0 GB free on disk.")
         await chat.press("enter")
         assert chat.pairs.arguments("set_up")[1:] == [["coder-32b", "confirmed"]]
 

@@ -32,8 +32,7 @@ def picture(compare: SnapCompare, scene: Scene, size: tuple[int, int], theme: st
 async def downloading(chat: SetupChat) -> None:
     chat.pairs.change("llama-8b", here=True, set_up=True, is_default=True)
     chat.pairs.report("coder-32b", BEGUN)
-    await chat.shows("MB/s")
-    await chat.shows("default")
+    await chat.shows("MB/s", "default")
 
 
 async def filtered(chat: SetupChat) -> None:

@@ -165,9 +165,9 @@ async def test_the_screen_revokes_what_is_allowed(tmp_path: Path) -> None:
     async with open_chat(tools=tools) as chat:
         await chat.enter("/tools", "Runs without a question: read_file, write_file")
         tools.take_list(ToolsListed("files", (READ, WRITE)))
-        await chat.shows("read_file allowed always")
-        await chat.shows("ctrl+x reset")
-        await chat.shows("write_file (may change something) allowed in a conversation")
+        await chat.shows(
+            "read_file allowed always", "ctrl+x reset", "write_file (may change something) allowed in a conversation"
+        )
         await chat.press("ctrl+x", shows="Tandem asks again before a tool of files runs.")
 
         assert tools.permissions.of_server("files") == {}
@@ -197,9 +197,11 @@ async def test_a_question_in_another_conversation_is_announced_and_marked() -> N
         await chat.until(lambda: chat.engine.requests)
         await chat.shows('answering "What is in notes.md?"')
         chat.engine.calls(READS)
-        await chat.shows('"What is in notes.md?" asks whether a tool may run; ctrl+o opens it.')
-        await chat.shows('"What is in notes.md?" waits for your answer')
-        await chat.shows("? What is in notes.md?")
+        await chat.shows(
+            '"What is in notes.md?" asks whether a tool may run; ctrl+o opens it.',
+            '"What is in notes.md?" waits for your answer',
+            "? What is in notes.md?",
+        )
         await chat.press("ctrl+o", "enter", shows=QUESTION)
         assert "waiting for your answer" in chat.status
         await chat.press("x", "backspace", "1", shows="running read_file")

@@ -34,12 +34,10 @@ async def test_a_named_picture_is_sent_and_shown(folder: Path) -> None:
     async with open_chat() as chat:
         await chat.send("Is @cat.png like @my dog.gif ?")
         assert _asked(chat) == ([f"Is {MARK} like {MARK} ?"], ["cat.png", "my dog.gif"])
-        await chat.shows("▾ cat.png  40 × 20  ")
-        await chat.shows("▾ my dog.gif  40 × 30  ")
+        await chat.shows("▾ cat.png  40 × 20  ", "▾ my dog.gif  40 × 30  ")
         sizes = tuple((each.digest, 77) for each in chat.engine.requests[-1].pictures)
         chat.engine.emit(JobEnded(chat.engine.job_number, PromptSize(170, sizes)))
-        await chat.shows(f"▾ cat.png  40 × 20  {len(png(40, 20))} B  77 tokens")
-        await chat.shows("▀" * 24)
+        await chat.shows(f"▾ cat.png  40 × 20  {len(png(40, 20))} B  77 tokens", "▀" * 24)
         await chat.click("cat.png")
         await chat.shows("▸ cat.png")
 
