@@ -100,8 +100,8 @@ engine = type("Engine", (), {"cancel": lambda self: None})()
 pairs = type("Pairs", (), {"close": lambda self, timeout: None})()
 opener = Opener(LiveSettings(SettingsFile(settings_file())), None, ProcessOptions())
 tools = type("Tools", (), {"question": None, "offer": lambda self, names: ""})()
-session = Session(engine, "A pair", opener.live, tools)
-TandemApp(session, event_queue.EventQueue(), None, opener, pairs).run(headless=True, size=(200, 60))
+session = Session(engine, "A pair", opener.live, tools, None, lambda emit: None)
+TandemApp(session, event_queue.EventQueue(), opener, pairs).run(headless=True, size=(200, 60))
 """
 
 

@@ -70,9 +70,9 @@ def chat(*, continues: bool = False, **given: Any) -> int:
     engine = make_engine(process, events, server)
     host = ToolServers(events)
     tools = ToolUse(host, lambda: read_servers(mcp_file()), Permissions(allowed_tools_file()))
-    session = Session(engine, first.title, opener.live, tools, store, is_loading=not first_run)
+    session = Session(engine, first.title, opener.live, tools, store, None if first_run else first.loader)
     pairs = PairService(opener, session)
-    app = TandemApp(session, events, first.loader, opener, pairs, serve=server.toggle, continues=continues)
+    app = TandemApp(session, events, opener, pairs, serve=server.toggle, continues=continues)
     install_driver()
     try:
         with guarded_stderr(log_file(), 2 if os.isatty(2) else 1):

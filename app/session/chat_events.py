@@ -197,7 +197,8 @@ class ChatEvents(ChatFacts):
         if self.phase is not Phase.LOADING and self.answered_elsewhere is None:
             self.engine.draft(self._pair.drafts)
 
-    def _load_next(self) -> None:
+    def load_next(self) -> None:
+        """Load the pair that waits, if any."""
         if self._pair.load_next():
             self.phase = Phase.LOADING
             self._what |= Change.LOADING
@@ -214,7 +215,7 @@ class ChatEvents(ChatFacts):
         ending, returned = outcome.ending, ""
         if ending.failure is not None or ending.reason is FinishReason.CANCELLED:
             returned = self._active.give_up(conversation)
-        self._load_next()
+        self.load_next()
         # A recurrent model would read the conversation again after the title.
         if self._can_answer and self.pair is not None and self.pair.most_drafted is None:
             self.answering.begin_title()

@@ -28,21 +28,22 @@ class PairState:
 
     Args:
         title: Name of the pair, shown until it is loaded.
+        first: Loads it; None if the user chooses a pair first.
 
     Attributes:
-        was_requested: Whether a pair was loaded, is being loaded or failed to load.
-        next: A pair that waits for the end of the running answer, and its title.
+        was_requested: Whether a pair was loaded, will be loaded or failed to load.
+        next: A pair that waits for the first frame or for the end of the running answer, and its title.
         drafts: Whether the setting and the user allow drafts; the pair may have no draft source.
     """
 
-    def __init__(self, engine: Engine, title: str, *, is_loading: bool) -> None:
+    def __init__(self, engine: Engine, title: str, first: Loader | None) -> None:
         self._engine = engine
         self.title = title
         self.info: PairInfo | None = None
         self.models: dict[str, str] = {}
-        self.was_requested = is_loading
-        self._n_unfinished = int(is_loading)
-        self.next: tuple[Loader, str] | None = None
+        self.was_requested = first is not None
+        self._n_unfinished = 0
+        self.next = None if first is None else (first, title)
         self._mode: Drafting = None
         self.drafts = False
 
@@ -92,6 +93,7 @@ class ChatFacts:
     Args:
         title: Name of the pair, shown until it is loaded.
         open_store: Opens the conversations; None keeps them in memory only.
+        first: Loads the pair at the first `load_next`; None if the user chooses a pair first.
 
     Attributes:
         is_behind: Whether a request of another program is answered before the prompt.
@@ -104,15 +106,14 @@ class ChatFacts:
         live: LiveSettings,
         tools: ToolUse,
         open_store: StoreOpener | None = None,
-        *,
-        is_loading: bool = True,
+        first: Loader | None = None,
     ) -> None:
         self.engine = engine
         self.library = Library(open_store)
         self.is_behind = False
         self._active = ActiveConversations(self.library, lambda: self.models)
-        self.phase = Phase.LOADING if is_loading else Phase.UNLOADED
-        self._pair = PairState(engine, title, is_loading=is_loading)
+        self.phase = Phase.UNLOADED if first is None else Phase.LOADING
+        self._pair = PairState(engine, title, first)
         self._live = live
         self._pair.use_mode(drafting(self.settings), again=True)
         self.answering = Answering(engine, self._active, self._settings_of, tools)
@@ -191,7 +192,7 @@ class ChatFacts:
 
     @property
     def has_asked_for_pair(self) -> bool:
-        """Return whether a pair was loaded, is being loaded or failed to load."""
+        """Return whether a pair was loaded, will be loaded or failed to load."""
         return self._pair.was_requested
 
     @property

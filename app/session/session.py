@@ -192,7 +192,7 @@ class Session(ChatEvents):
         """Load another pair; a running answer is stopped first, or ends first if the pair `waits`."""
         self._pair.next = loader, title
         if self.phase is not Phase.ANSWERING:
-            self._load_next()
+            self.load_next()
         elif not waits:
             self._stop_running()
 

@@ -38,7 +38,6 @@ from app.ui.widgets.hint import SHOWN_S, Hint
 
 if TYPE_CHECKING:
     from app.ui.screens.palette import Entry
-    from app.worker.engine_worker import Loader
 
 log = logging.getLogger("tandem.screen")
 Serve: TypeAlias = Callable[[PairInfo, Resolved], tuple[str, str | None]]
@@ -54,9 +53,8 @@ class TandemApp(App[None], inherit_bindings=False):
     """The chat application, for the command line and for tests.
 
     Args:
-        session: The chat; if it has asked for no pair, the user chooses one first.
+        session: The chat, which loads its pair after the first frame; without one, the user chooses a pair first.
         queue: Receives the events of the session's engine and tools.
-        loader: Loads the pair that the session asks for, after the first frame.
         serve: Starts or stops the server for other programs, if given; returns a sentence and whether it now serves.
     """
 
@@ -68,7 +66,6 @@ class TandemApp(App[None], inherit_bindings=False):
         self,
         session: Session,
         queue: EventQueue,
-        loader: Loader,
         opener: Opener,
         pairs: PairService,
         serve: Serve | None = None,
@@ -80,9 +77,7 @@ class TandemApp(App[None], inherit_bindings=False):
         name_by(lambda: self._keymap)
         self.session, self._events = session, queue
         self._opener = opener
-        self._loader = loader
         self._pairs = pairs
-        self._chooses_pair = not session.has_asked_for_pair
         self._interrupted_at: float | None = None
         self._takes_input = False
         """Whether the chat has its widgets and its conversation."""
@@ -114,7 +109,7 @@ class TandemApp(App[None], inherit_bindings=False):
             end_politely(self._leave)
         # A shell may have used the terminal meanwhile.
         self.app_resume_signal.subscribe(self, lambda _: self.on_resize())
-        if self._chooses_pair:
+        if not self.session.has_asked_for_pair:
             self._chat.action_pairs()
         self.call_after_refresh(self._after_first_frame)
 
@@ -156,8 +151,8 @@ class TandemApp(App[None], inherit_bindings=False):
         self._chat.call_later(self._chat.view.fill)
         if written_by is not None:
             self.session.load(written_by.loader, written_by.title)
-        elif not self._chooses_pair:
-            self.session.engine.load(self._loader)
+        else:
+            self.session.load_next()
         if not self.is_headless:
             collect_young_objects_only()
         if requested := self._opener.live.content.keys:

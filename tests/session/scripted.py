@@ -16,7 +16,7 @@ from app.session.tool_use import ToolUse
 from app.settings.layers import Layer
 from app.worker.events import Failed, Finished, Loaded
 from tests import fake_engine
-from tests.fake_engine import FIXED, STATS, FakeEngine
+from tests.fake_engine import FIXED, STATS, FakeEngine, no_loader
 from tests.fake_tools import no_tools
 from tests.settings.in_memory import in_memory
 
@@ -47,10 +47,11 @@ class ScriptedSession:
         self.engine = FakeEngine()
         self.said: list[str] = []
         self.live = in_memory({"answer.titles": False, **flags})
-        self.session = Session(self.engine, "A pair", self.live, tools or no_tools(), lambda: Store(file))
+        self.session = Session(self.engine, "A pair", self.live, tools or no_tools(), lambda: Store(file), no_loader)
         self.library = self.session.library
         self.library.say = self.said.append
         self.library.open_store()
+        self.session.load_next()
         if loaded:
             self.session.handle(Loaded(PAIR))
 

@@ -57,5 +57,5 @@ def fake_app(
     queue = EventQueue()
     fake = engine(queue)
     opener = opener or FakeOpener(live or in_memory({"answer.titles": False, **flags}))
-    session = Session(fake, title, opener.live, tools or no_tools(), store, is_loading=not first_run)
-    return TandemApp(session, queue, no_loader, opener, pairs or FakePairs(), continues=continues), fake
+    session = Session(fake, title, opener.live, tools or no_tools(), store, None if first_run else no_loader)
+    return TandemApp(session, queue, opener, pairs or FakePairs(), continues=continues), fake

@@ -155,4 +155,5 @@ async def test_the_last_conversation_is_continued_with_the_pair_that_answered_it
         await Driver(pilot).shows("The pair of before")
         assert engine.loads == len(asked) == 1
         engine.loaded()
+        await Driver(pilot).until(lambda: app.session.phase is Phase.READY)
         await Driver(pilot).shows("first")
