@@ -252,7 +252,11 @@ class ChatController:
         await self._leave_for(None)
 
     async def open_conversation(self, conversation: int | None) -> None:
-        """Open another conversation; None stays, unless the open conversation was deleted."""
+        """Open another conversation; None stays, unless the open conversation was deleted.
+
+        Conversations may have been deleted in the list before.
+        """
+        self.session.drop_deleted()
         here = self.session.conversation.number
         if conversation is not None and conversation != here:
             self.view.hint.forget()

@@ -179,7 +179,6 @@ class ChatScreen(BaseScreen[None]):
         await self.controller.open_found(event)
 
     async def on_conversation_picker_deleted_or_restored(self) -> None:
-        self.session.drop_deleted()
         await self.controller.open_conversation(None)
 
     def action_pairs(self, words: str = "") -> None:

@@ -127,3 +127,14 @@ async def test_titles_are_neither_markup_nor_control_sequences(file: Path) -> No
         await chat.shows("[red]x[/red]")
         await chat.press(*"red", shows="The answer about [red]x[/red]")
         assert "\x1b" not in chat.text
+
+
+async def test_the_answer_of_a_conversation_that_is_deleted_in_the_list_is_stopped(file: Path) -> None:
+    async with open_chat(store=lambda: Store(file)) as chat:
+        await chat.send("rivers")
+        await chat.pilot.press("ctrl+n")
+        await chat.list_conversations()
+        await chat.press("ctrl+x", shows='Deleted "rivers"')
+        await chat.pilot.press("escape")
+        await chat.in_front()
+        assert chat.engine.cancelled == 1
