@@ -179,7 +179,7 @@ class PartReader:
         return [*parts, End("length" if is_short else "tool_calls" if event.calls else "stop", event)]
 
 
-async def parts_of(ticket: Ticket, asked: AnswerRequest) -> AsyncIterator[Part | PrefillProgress | None]:
+async def answered_parts(ticket: Ticket, asked: AnswerRequest) -> AsyncIterator[Part | PrefillProgress | None]:
     """Yield the progress of the prompt and the parts of an answer; None after `KEEP_ALIVE_S` seconds without text."""
     reader, due = PartReader(asked), time.monotonic() + KEEP_ALIVE_S
     prompt: PrefillProgress | None = None

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from app.core.errors import AppError
-from app.server.answer import Answer, End, Format, Names, PrefillProgress, Report, parts_of, sse
+from app.server.answer import Answer, End, Format, Names, PrefillProgress, Report, answered_parts, sse
 from app.server.engine_queue import EngineQueue, Ticket
 from app.server.errors import RequestError, as_request_error, error_body
 from app.server.fields import Fields, read_body
@@ -192,7 +192,7 @@ def answering(prefix: str, read: Reader, form: type[Format]) -> Handler:
         for format_ in formats:
             ticket, answer = service.queue.submit(AnswerJob(format_.asked)), Answer()
             with watched(request, service.queue, ticket):
-                async for part in parts_of(ticket, format_.asked):
+                async for part in answered_parts(ticket, format_.asked):
                     answer.add(part)
             values.append(format_.whole(answer))
             ends.append(answer.end)
@@ -223,7 +223,7 @@ async def _events(request: Request, queue: EngineQueue, formats: Sequence[Format
     for format_ in formats:
         ticket, has_begun = queue.submit(AnswerJob(format_.asked)), False
         with watched(request, queue, ticket):
-            async for part in parts_of(ticket, format_.asked):
+            async for part in answered_parts(ticket, format_.asked):
                 if not has_begun and not (format_.waits and part is None):
                     yield "".join(format_.begin(part if isinstance(part, PrefillProgress) else None))
                     has_begun = True

@@ -18,7 +18,7 @@ from app.core.pictures import read_picture
 from app.engine.events import PromptProgress
 from app.engine.text.reasoning import RenderedPrompt
 from app.server import engine_queue
-from app.server.answer import Names, PrefillProgress, parts_of
+from app.server.answer import Names, PrefillProgress, answered_parts
 from app.server.engine_queue import Ticket
 from app.server.fields import Fields
 from app.server.messages import AnthropicFormat
@@ -446,7 +446,7 @@ async def test_a_stream_sends_comments_while_its_prompt_is_read(monkeypatch: pyt
             await asyncio.sleep(0.01)
 
     reading = asyncio.create_task(read_on())
-    kinds = [type(part) async for part in until_silence(parts_of(ticket, AnswerRequest(())))]
+    kinds = [type(part) async for part in until_silence(answered_parts(ticket, AnswerRequest(())))]
     assert set(kinds[:-1]) == {PrefillProgress}
     assert kinds[-1] is type(None)
     assert not reading.done()
