@@ -81,7 +81,7 @@ class FixedDrafting(Strategy):
 
     def _account(self, result: StepResult, costs: CostModel) -> None:
         batch_size, n_past = len(result.draft) + 1, result.n_past
-        measured_ns, batch_ns = costs.target_ns(batch_size, n_past), result.total_ns - result.draft_ns
+        measured_ns, batch_ns = costs.target_ns(batch_size, n_past), result.work_ns - result.draft_ns
         self._slowdowns.append(batch_ns / measured_ns)
         slowdown = self._speed.slowdown = statistics.median(self._slowdowns)
         # A failed draft model's time does not belong to a step without drafts.

@@ -252,8 +252,8 @@ class StepResult:
 
     Attributes:
         tokens: The emitted tokens, accepted tokens first.
-        total_ns: Nanoseconds since the end of the previous step, by the work clock.
-        draft_ns: Part of `total_ns` spent on the proposal.
+        work_ns: Nanoseconds since the end of the previous step, by the work clock.
+        draft_ns: Part of `work_ns` spent on the proposal.
         stretch: Wall time over time by the work clock; above 1 while other programs compete.
     """
 
@@ -261,7 +261,7 @@ class StepResult:
     draft: Draft
     tokens: tuple[int, ...]
     n_accepted: int
-    total_ns: int
+    work_ns: int
     draft_ns: int
     stretch: float = 1.0
 

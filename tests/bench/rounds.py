@@ -114,7 +114,7 @@ def _run(recorded: Sequence[Trace], curve: CostProfile, with_model: bool, digest
         played = replay(trace, curve, make)
         steps += made[0].steps
         if digest is not None:
-            digest.update(repr([(r.draft.tokens, r.total_ns) for r in played.steps]).encode())
+            digest.update(repr([(r.draft.tokens, r.work_ns) for r in played.steps]).encode())
     return steps
 
 

@@ -39,7 +39,7 @@ def observed(strategy: FixedDrafting, *steps: StepResult) -> tuple[str, float]:
 @pytest.mark.parametrize("slower", [0.5, 1.0, 1.5, 3.0], ids="a machine {0}× as slow at everything".format)
 @pytest.mark.parametrize(("tokens", "speedup"), [((1, 2, 3, 4), 2.0), ((9,), 0.5)], ids=["accepted", "rejected"])
 def test_drafts_give_the_measured_speedup(tokens: tuple[int, ...], speedup: float, slower: float) -> None:
-    step = StepResult(0, DRAFTED, tokens, len(tokens) - 1, total_ns=round(slower * 2000), draft_ns=round(slower * 400))
+    step = StepResult(0, DRAFTED, tokens, len(tokens) - 1, work_ns=round(slower * 2000), draft_ns=round(slower * 400))
 
     assert observed(fixed(), *[step] * 8) == ("", speedup)
 
@@ -48,7 +48,7 @@ def test_the_prompt_time_of_the_draft_model_counts() -> None:
     now = iter((0, 16_000))
     strategy = fixed(clock=lambda: next(now))
     assert list(strategy.begin(AnswerStart([1, 2, 3], 60), lambda: False)) == [3]
-    accepted = StepResult(0, DRAFTED, (1, 2, 3, 4), 3, total_ns=2000, draft_ns=400)
+    accepted = StepResult(0, DRAFTED, (1, 2, 3, 4), 3, work_ns=2000, draft_ns=400)
 
     assert observed(strategy, *[accepted] * 8) == ("", 1.0)
 

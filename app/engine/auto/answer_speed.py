@@ -96,7 +96,7 @@ class AnswerSpeed:
             price_ns: Predicted time of a single token, after learning from this step.
             predicted_ns: The same before learning from it.
         """
-        measured = result.total_ns - reading_ns
+        measured = result.work_ns - reading_ns
         counted = min(measured, _STALL_FACTOR * expected_ns)
         stalled = measured - counted
         self.is_stalled = stalled > 0 and (drafted or self.is_stalled)
@@ -112,7 +112,7 @@ class AnswerSpeed:
             self._single_ns += counted
         if not result.draft:
             # A stall in one step says nothing about the other steps.
-            single_ns = min(result.total_ns - result.draft_ns, _STALL_FACTOR * predicted_ns)
+            single_ns = min(result.work_ns - result.draft_ns, _STALL_FACTOR * predicted_ns)
             self._singles.append((self.n_steps, single_ns, predicted_ns))
         self.n_steps += 1
         self._n_tokens += n_tokens

@@ -196,7 +196,7 @@ class AutomaticDrafting(Strategy):
         """Learn costs and acceptance from a step, and judge its draft."""
         statistics, costs, attempt = self.statistics, self.statistics.costs, self._attempt
         batch_size = len(result.draft) + 1
-        target_ns = result.total_ns - result.draft_ns
+        target_ns = result.work_ns - result.draft_ns
         expected_ns = costs.target_ns(batch_size, result.n_past) + self._drafting_ns(result.n_past)
         predicted_ns = costs.target_ns(1, result.n_past)
         statistics.observe_batch(batch_size, result.n_past, target_ns)

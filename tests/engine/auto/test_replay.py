@@ -140,7 +140,7 @@ def test_no_answer_loses_more_than_the_ledger_allows(name: str) -> None:
     make = automatic(measured(curve))
     for trace in traces():
         played = replay(trace, curve, make)
-        longest = max(result.total_ns for result in played.steps)
+        longest = max(result.work_ns for result in played.steps)
         assert played.cost <= baseline_cost(trace, curve) * (1 + Ledger.INTEREST) + Ledger.CAP * single + longest
 
 
@@ -285,7 +285,7 @@ def test_a_long_copy_does_not_change_the_drafts_of_later_text() -> None:
     )
     alone = replay(code, curve, automatic(measured(curve))).cost
     steps = replay(copied, curve, automatic(measured(curve))).steps
-    after_copy = sum(r.total_ns for r in steps if r.n_past >= len(copied.prompt) + len(page))
+    after_copy = sum(r.work_ns for r in steps if r.n_past >= len(copied.prompt) + len(page))
 
     assert after_copy <= 1.1 * alone
 
