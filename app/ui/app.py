@@ -153,6 +153,7 @@ class TandemApp(App[None], inherit_bindings=False):
             self.session.load(written_by.loader, written_by.title)
         else:
             self.session.load_next()
+        self._chat.call_later(self._chat.controller.renderer.render)
         if not self.is_headless:
             collect_young_objects_only()
         if requested := self._opener.live.content.keys:

@@ -66,6 +66,7 @@ async def test_a_prompt_waits_for_the_models() -> None:
         assert chat.engine.requests == []
         await chat.enter("more", "waiting  more")
         assert chat.prompt == ""
+        assert "loading models 45%" in chat.text
         chat.engine.loaded()
         await chat.until(lambda: chat.engine.requests)
         assert chat.engine.requests[0].messages[-1].content == "early"
