@@ -120,13 +120,15 @@ class Driver:
         for key in keys:
             self.app.post_message(events.Key(key, None))
 
-    async def press(self, *keys: str, shows: str | None = None) -> None:
-        """Press keys, and wait for a text if one is given."""
+    async def press(self, *keys: str, shows: str | None = None, until: Callable[[], object] | None = None) -> None:
+        """Press keys, and wait for a text or a condition if one is given."""
         for key in keys:
             await self.pilot.press(key)
             await self.pilot.pause()
         if shows is not None:
             await self.shows(shows)
+        if until is not None:
+            await self.until(until)
 
 
 class Chat(Driver):
@@ -220,9 +222,9 @@ class Chat(Driver):
     def is_in_front(self) -> bool:
         return self.app.screen is self.screen
 
-    async def in_front(self) -> None:
-        """Wait until the chat is the screen in front."""
-        await self.until(lambda: self.is_in_front)
+    async def in_front(self, *keys: str) -> None:
+        """Press keys, and wait until the chat is the screen in front."""
+        await self.press(*keys, until=lambda: self.is_in_front)
 
     async def picker(self) -> ConversationPicker:
         """Return the list of conversations beside the chat, when it exists."""

@@ -153,8 +153,7 @@ async def test_the_list_opens_filters_and_closes() -> None:
         await chat.pilot.press("ctrl+u")
         await chat.type("/he")
         await chat.shows("/help")
-        await chat.pilot.press("escape")
-        await chat.until(lambda: CHOSEN + "/help" not in chat.text)
+        await chat.press("escape", until=lambda: CHOSEN + "/help" not in chat.text)
         assert chat.prompt == "/he"
 
 
@@ -220,8 +219,7 @@ async def test_tags_are_set_shown_and_found() -> None:
         await chat.pilot.press("ctrl+u")
         await chat.list_conversations()
         await chat.press(*"#wo", shows="hello #work")
-        await chat.pilot.press("escape")
-        await chat.in_front()
+        await chat.in_front("escape")
         await chat.enter("/tag", "Tags: #work. Enter adds words")
         await chat.press("minus", "enter", shows="Tags: none.")
 
@@ -304,10 +302,8 @@ async def test_the_answer_and_its_code_are_copied(monkeypatch: pytest.MonkeyPatc
         await chat.press("f8", shows="no answer to copy")
         text = "First:\n```py\na\n```\nthen:\n```\nb\n```\nDone."
         await chat.exchange("code", text)
-        await chat.pilot.press("f8")
-        await chat.until(lambda: copied == [text])
-        await chat.pilot.press("ctrl+b")
-        await chat.until(lambda: copied[1:] == ["b"])
+        await chat.press("f8", until=lambda: copied == [text])
+        await chat.press("ctrl+b", until=lambda: copied[1:] == ["b"])
         for line, sentence in (
             ("/copy code 1", "Usage: /copy"),
             (f"/copy {'9' * 5000}", "Usage: /copy"),
@@ -335,8 +331,7 @@ async def test_a_list_opens_with_the_words_behind_its_command(line: str) -> None
     async with open_chat(store=Store) as chat:
         await chat.exchange("Birds?", "The owls hoot.")
         await chat.type(line)
-        await chat.press("enter")
-        await chat.until(lambda: chat.app.screen is not chat.screen)
+        await chat.press("enter", until=lambda: chat.app.screen is not chat.screen)
         await chat.until(lambda: chat.app.screen.query_one(FilterInput).value == line.partition(" ")[2])
 
 
@@ -345,8 +340,7 @@ async def test_a_theme_is_chosen_by_its_name() -> None:
         await chat.enter("/theme lihgt", 'There is no theme "lihgt".')
         await chat.press("ctrl+u")
         await chat.type("/theme light")
-        await chat.press("enter")
-        await chat.until(lambda: chat.app.theme == "tandem-light")
+        await chat.press("enter", until=lambda: chat.app.theme == "tandem-light")
 
 
 async def test_a_file_behind_its_command_is_included(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -354,8 +348,7 @@ async def test_a_file_behind_its_command_is_included(tmp_path: Path, monkeypatch
     (tmp_path / "my notes.md").write_text("Milk.")
     async with open_chat() as chat:
         await chat.type("/file my notes.md")
-        await chat.press("enter")
-        await chat.until(lambda: chat.prompt == '@"my notes.md" ')
+        await chat.press("enter", until=lambda: chat.prompt == '@"my notes.md" ')
         await chat.press("ctrl+u")
         await chat.enter("/file gone", "There is no file gone.")
         assert chat.prompt == "/file gone"
@@ -383,8 +376,7 @@ async def test_the_prompt_is_the_text_from_the_editor(
         await chat.type(typed)
         await chat.pilot.press(*keys)
         await chat.until(lambda: chat.prompt == f"{typed}two\nthree")
-        await chat.pilot.press("ctrl+underscore")
-        await chat.until(lambda: chat.prompt == typed)
+        await chat.press("ctrl+underscore", until=lambda: chat.prompt == typed)
 
 
 @pytest.mark.parametrize(("found", "advice"), [("vi", "EDITOR=vi tandem"), ("", "Set EDITOR to an editor.")])

@@ -54,8 +54,7 @@ async def test_a_key_toggles_the_readouts_permanently() -> None:
         await chat.shows("f5 more")
         assert "19.9 GB" not in chat.text
         await chat.press("f5", shows="target        19.9 GB Q4_K_M")
-        await chat.pilot.press("f5")
-        await chat.until(lambda: "this answer" not in chat.text)
+        await chat.press("f5", until=lambda: "this answer" not in chat.text)
         await chat.until(lambda: chat.status.startswith("ready ") and "drafting fixed" in chat.status)
         await chat.pilot.resize_terminal(160, 30)
         await chat.pilot.pause()
@@ -109,11 +108,9 @@ async def test_without_a_panel_the_numbers_of_an_answer_are_one_line(file: Path)
         await chat.shows("an answer")
         await chat.click("answer")
         await chat.shows("448 tokens, 107 tok/s, draft model, 78% accepted, 5.9 tokens per step")
-        await chat.pilot.press("escape")
-        await chat.until(lambda: "448 tokens" not in chat.text)
+        await chat.press("escape", until=lambda: "448 tokens" not in chat.text)
         await chat.press("ctrl+up", shows="448 tokens")
-        await chat.pilot.press("up")
-        await chat.until(lambda: "448 tokens" not in chat.text)
+        await chat.press("up", until=lambda: "448 tokens" not in chat.text)
 
 
 async def test_an_opened_conversation_shows_what_its_last_answer_was_like(file: Path) -> None:
@@ -158,8 +155,7 @@ async def test_a_key_of_the_last_line_can_be_clicked() -> None:
 async def test_f1_lists_every_key_once_with_the_users_own() -> None:
     async with open_chat(size=(100, 150)) as chat:
         chat.app.set_keymap({"chat.again": "ctrl+g,f9"})
-        await chat.pilot.press("f1")
-        await chat.until(lambda: isinstance(chat.app.screen, KeyListScreen))
+        await chat.press("f1", until=lambda: isinstance(chat.app.screen, KeyListScreen))
         await chat.shows("Regenerate the last answer")
         line = next(row for row in chat.rows if "Regenerate the last answer" in row)
         assert line.split()[:2] == ["ctrl+g,", "f9"]
@@ -167,8 +163,7 @@ async def test_f1_lists_every_key_once_with_the_users_own() -> None:
         keys = [key for row in chat.rows for key in re.split(" {2,}|, *", row.strip())]
         for key in ("ctrl+q", "f6", "f7", "ctrl+d", "ctrl+z", "shift+enter", "ctrl+shift+right"):
             assert keys.count(key) == 1, key
-        await chat.pilot.press("f1")
-        await chat.in_front()
+        await chat.in_front("f1")
 
 
 async def test_the_last_line_shows_only_keys_that_do_something_now() -> None:
@@ -320,8 +315,7 @@ async def test_a_search_for_prompts_shows_that_it_finds_nothing() -> None:
         await chat.pilot.press("ctrl+s")
         await chat.type("xyz")
         await chat.shows("Nothing found.")
-        await chat.pilot.press("escape")
-        await chat.until(lambda: "Nothing found" not in chat.text)
+        await chat.press("escape", until=lambda: "Nothing found" not in chat.text)
 
 
 async def test_the_header_shows_what_changes_answers() -> None:

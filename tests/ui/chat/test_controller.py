@@ -88,10 +88,8 @@ async def test_the_prompt_line_says_what_keys_act_on(file: Path) -> None:
         await chat.until(lambda: prompt_line() == "┃ keys act on the chosen message; esc or typing returns here")
         await chat.pilot.press("tab")
         await chat.until(lambda: prompt_line() == "┃ f8 copies code block 1; esc or typing returns here")
-        await chat.pilot.press("escape")
-        await chat.until(lambda: prompt_line() == f"{MARK} unsent")
-        await chat.pilot.press("ctrl+up", "backspace")
-        await chat.until(lambda: prompt_line() == f"{MARK} unsen")
+        await chat.press("escape", until=lambda: prompt_line() == f"{MARK} unsent")
+        await chat.press("ctrl+up", "backspace", until=lambda: prompt_line() == f"{MARK} unsen")
 
 
 async def test_a_key_lets_keys_act_on_a_clicked_message(file: Path) -> None:
@@ -130,8 +128,7 @@ async def test_a_prompt_is_edited_into_a_branch_and_the_old_one_is_kept(file: Pa
         await chat.shows("branch 1 of 2, left/right goes between them")
         assert "other" not in chat.text
         assert chat.chosen == "one"
-        await chat.press("escape")
-        await chat.until(lambda: "branch 1 of 2" not in chat.text)
+        await chat.press("escape", until=lambda: "branch 1 of 2" not in chat.text)
 
 
 async def test_esc_leaves_a_message_as_it_was_and_gives_the_line_back(file: Path) -> None:
@@ -143,8 +140,7 @@ async def test_esc_leaves_a_message_as_it_was_and_gives_the_line_back(file: Path
         await chat.type(" changed")
         assert chat.screen.controller.line.pending_text == "not yet sent\n\none changed"
         assert "esc cancel" in chat.rows[-1]
-        await chat.press("escape")
-        await chat.until(lambda: chat.prompt == "not yet sent")
+        await chat.press("escape", until=lambda: chat.prompt == "not yet sent")
         assert "Editing" not in chat.text
         assert not any(message.is_edited for message in chat.screen.view.messages.messages)
         assert texts(file) == ["one", "first"]
@@ -185,8 +181,7 @@ async def test_editing_an_answer_sends_no_control_sequences(file: Path) -> None:
         await chat.press("ctrl+up", "enter")
         assert chat.prompt == "red[2J31m word"
         assert "\x1b" not in chat.text
-        await chat.press("enter")
-        await chat.until(lambda: not chat.screen.controller.line.is_borrowed)
+        await chat.press("enter", until=lambda: not chat.screen.controller.line.is_borrowed)
         assert len(everything(file)) == 2
 
 
@@ -342,8 +337,7 @@ async def test_a_prompt_whose_file_is_read_at_the_end_of_the_program_comes_back(
 ) -> None:
     async with kept_chat(file) as chat:
         await chat.enter("sum up @report.pdf", "reading report.pdf")
-        await chat.pilot.press("ctrl+q")
-        await chat.until(lambda: not chat.app.is_running)
+        await chat.press("ctrl+q", until=lambda: not chat.app.is_running)
     async with kept_chat(file) as chat:
         await chat.until(lambda: chat.prompt == "sum up @report.pdf")
 
@@ -357,6 +351,5 @@ async def test_the_reading_of_a_file_for_a_comparison_is_stopped_by_escape_or_at
         await chat.press("escape", shows="Reading was stopped")
         assert chat.is_in_front
         await chat.press("f2", shows="reading report.pdf")
-        await chat.pilot.press("ctrl+q")
-        await chat.until(lambda: not chat.app.is_running)
+        await chat.press("ctrl+q", until=lambda: not chat.app.is_running)
         assert chat.app.return_code == 0

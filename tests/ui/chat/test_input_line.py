@@ -40,8 +40,7 @@ async def test_a_change_that_was_not_sent_comes_back_with_the_conversation(file:
         await chat.press("ctrl+up", "up", "enter")
         await chat.type(" more")
         kept = "unsent\n\none more"
-        await chat.press("ctrl+n")
-        await chat.until(lambda: chat.answers == [])
+        await chat.press("ctrl+n", until=lambda: chat.answers == [])
         assert chat.prompt == ""
         await chat.screen.controller.open_conversation(1)
         assert chat.prompt == kept
@@ -62,8 +61,7 @@ async def test_a_disk_error_is_visible_beside_a_long_answer(file: Path) -> None:
         await chat.ready()
         await chat.until(lambda: "cannot be written. Check the folder" in " ".join(chat.text.split()))
         await chat.type("three")
-        await chat.pilot.press("enter")
-        await chat.until(lambda: chat.prompt == "three")
+        await chat.press("enter", until=lambda: chat.prompt == "three")
         assert "cannot be written. Check the folder" in " ".join(chat.text.split())
 
 
@@ -114,12 +112,10 @@ CODE = "main.py:\n```py\nprint(1)\n```\n\nRun @main.py now"
 async def test_an_answer_that_looks_like_a_prompt_with_a_file_is_edited_with_every_line(file: Path) -> None:
     keep(file, "write it", CODE)
     async with kept_chat(file, again=True) as chat:
-        await chat.press("ctrl+up", "enter")
-        await chat.until(lambda: chat.prompt == CODE)
+        await chat.press("ctrl+up", "enter", until=lambda: chat.prompt == CODE)
         chat.app.post_message(events.Paste("line\n" * 50))
         await chat.until(lambda: chat.prompt.endswith("line\n"))
-        await chat.press("enter")
-        await chat.until(lambda: texts(file)[-1].startswith(CODE))
+        await chat.press("enter", until=lambda: texts(file)[-1].startswith(CODE))
         assert texts(file)[-1] == CODE + "line\n" * 50
 
 

@@ -49,8 +49,7 @@ async def test_a_chosen_message_shows_its_branch_and_numbers(file: Path) -> None
         chat.screen.view.hint.ask("The disk is full.")
         await chat.press("ctrl+up", shows="branch 2 of 2, left/right goes between them")
         await chat.shows("448 tokens")
-        await chat.press("ctrl+n")
-        await chat.until(lambda: "branch 2 of 2" not in chat.text)
+        await chat.press("ctrl+n", until=lambda: "branch 2 of 2" not in chat.text)
 
 
 OTHER = replace(PAIR, target=replace(TARGET, file="Qwen3-8B-Q8_0.gguf", quantization="Q8_0"))

@@ -31,8 +31,7 @@ async def test_thinking_is_folded_and_opens() -> None:
             await chat.shows("reasoning, 4 words")
         assert "let me see" not in chat.text
         await chat.press("ctrl+t", shows="let me see now")
-        await chat.pilot.press("ctrl+t")
-        await chat.until(lambda: "let me see" not in chat.text)
+        await chat.press("ctrl+t", until=lambda: "let me see" not in chat.text)
 
 
 async def test_esc_stops_and_keeps_what_came() -> None:
@@ -150,8 +149,7 @@ async def test_the_view_follows_until_the_user_scrolls_up() -> None:
         chat.engine.says("\n\n".join(f"line {n}" for n in range(40)))
         await chat.shows("line 39")
         assert "new text below" not in chat.text
-        await chat.pilot.press("pageup")
-        await chat.until(lambda: "line 39" not in chat.text)
+        await chat.press("pageup", until=lambda: "line 39" not in chat.text)
         top = chat.rows[3]
         chat.engine.says("\n\nline 40")
         await chat.shows("↓ new text below")

@@ -94,8 +94,7 @@ async def test_a_chosen_message_stays_chosen_and_takes_the_keys() -> None:
         assert chat.chosen == "Hello"
         await chat.press("down")
         assert chat.chosen == "Hi"
-        await chat.press("escape")
-        await chat.until(lambda: not chat.chosen)
+        await chat.press("escape", until=lambda: not chat.chosen)
         await chat.type("And now?")
 
 

@@ -20,8 +20,7 @@ from tests.ui.models.fake_pairs import FakePairs
 async def queue(chat: Chat, text: str) -> None:
     """Send a prompt that has to wait."""
     await chat.type(text)
-    await chat.pilot.press("enter")
-    await chat.until(lambda: text in chat.screen.session.conversation.queued)
+    await chat.press("enter", until=lambda: text in chat.screen.session.conversation.queued)
 
 
 async def test_a_prompt_sent_during_an_answer_waits_above_the_input_and_is_asked_next() -> None:
@@ -57,16 +56,14 @@ async def test_escape_takes_prompts_back_before_it_stops_the_answer() -> None:
             await chat.until(lambda: chat.prompt == line)  # noqa: B023
         assert (chat.engine.cancelled, chat.screen.view.waiting.display) == (0, False)
         assert "takes it back" not in chat.text
-        await chat.pilot.press("escape")
-        await chat.until(lambda: chat.engine.cancelled)
+        await chat.press("escape", until=lambda: chat.engine.cancelled)
 
 
 async def test_an_answer_ends_while_another_conversation_is_open(tmp_path: Path) -> None:
     async with kept_chat(tmp_path / "conversations.db", size=WIDE) as chat:
         await chat.send("old")
         await chat.writes("old words")
-        await chat.pilot.press("ctrl+n")
-        await chat.until(lambda: chat.answers == [])
+        await chat.press("ctrl+n", until=lambda: chat.answers == [])
         await chat.until(lambda: chat.status.startswith('answering "old"'))
         assert "context 0 of 32k" in chat.status
         await chat.shows("… old")
@@ -84,8 +81,7 @@ async def test_an_answer_stopped_from_another_conversation_is_not_called_answere
     async with open_chat(store=Store) as chat:
         await chat.send("old")
         await chat.writes("old words")
-        await chat.pilot.press("ctrl+n")
-        await chat.until(lambda: chat.status.startswith('answering "old"'))
+        await chat.press("ctrl+n", until=lambda: chat.status.startswith('answering "old"'))
         if deleted:
             chat.screen.session.library.delete(1)
         chat.engine.finishes(FinishReason.CANCELLED)

@@ -75,8 +75,7 @@ async def test_new_text_is_followed_until_the_reader_scrolls_and_a_difference_is
         compare.begins(PLAIN)
         compare.writes(text, made(PLAIN, 4).stats)
         await compare.chat.shows("line 39")
-        await compare.chat.pilot.press("pageup", "pageup")
-        await compare.chat.until(lambda: "line 39" not in compare.chat.text)
+        await compare.chat.press("pageup", "pageup", until=lambda: "line 39" not in compare.chat.text)
         compare.writes("more\n\nlast", made(PLAIN, 4).stats)
         await compare.chat.shows("201 tokens")
         assert "last" not in compare.chat.text
@@ -237,16 +236,14 @@ async def test_esc_stops_and_esc_again_leaves() -> None:
         assert compare.engine.cancelled == 1
         compare.finishes([], stopped=True)
         await compare.chat.shows("stopped")
-        await compare.chat.pilot.press("escape")
-        await compare.chat.in_front()
+        await compare.chat.in_front("escape")
 
 
 async def test_a_failure_keeps_whole_rounds_and_shows_why() -> None:
     async with open_comparison() as compare:
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
         await compare.chat.shows("2.0× faster")
-        await compare.chat.pilot.press("3")
-        await compare.chat.until(lambda: len(compare.engine.jobs) == 2)
+        await compare.chat.press("3", until=lambda: len(compare.engine.jobs) == 2)
         compare.finishes([[made(AUTOMATIC, 2), made(PLAIN, 4)]], broken=DecodeError("The card is gone."))
         await compare.chat.shows("The card is gone.", "2.0× faster  (2 runs")
 
@@ -261,8 +258,7 @@ async def test_a_comparison_leaves_the_chat_unchanged() -> None:
         await compare.open()
         compare.races([made(PLAIN, 4), made(AUTOMATIC, 2)], differences=SAME)
         await chat.shows("2.0× faster")
-        await chat.pilot.press("r", "escape", "escape")
-        await chat.in_front()
+        await chat.in_front("r", "escape", "escape")
         # Late events of a screen that was closed are dropped.
         compare.runs(made(PLAIN, 4))
         compare.finishes([], stopped=True)

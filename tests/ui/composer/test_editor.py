@@ -59,8 +59,7 @@ async def test_tab_completes_through_directories_at_any_speed() -> None:
     async with open_chat() as chat:
         await chat.pilot.press(*"see", "space", "@", *"my", "tab")
         await chat.until(lambda: chat.prompt == 'see @"my files/')
-        await chat.pilot.press("tab")
-        await chat.until(lambda: chat.prompt == 'see @"my files/a b.txt" ')
+        await chat.press("tab", until=lambda: chat.prompt == 'see @"my files/a b.txt" ')
 
 
 async def test_a_path_without_a_file_is_not_sent(folder: Path) -> None:
@@ -127,8 +126,7 @@ async def test_a_paste_waits_in_the_draft_of_its_conversation() -> None:
         number = chat.screen.session.conversation.number
         assert number is not None
         await paste(chat, LONG)
-        await chat.pilot.press("ctrl+n")
-        await chat.until(lambda: chat.prompt == "")
+        await chat.press("ctrl+n", until=lambda: chat.prompt == "")
         assert LONG in store.load(number).unsent_text
         await chat.screen.controller.open_conversation(number)
         assert chat.prompt == MARK

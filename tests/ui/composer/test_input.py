@@ -22,12 +22,10 @@ async def test_ctrl_j_breaks_the_line_and_enter_sends_both() -> None:
 async def test_the_input_grows_to_eight_lines() -> None:
     async with open_chat() as chat:
         assert chat.screen.view.prompt.size.height == 1
-        await chat.pilot.press("a", "ctrl+j", "b")
-        await chat.until(lambda: chat.screen.view.prompt.size.height == 2)
+        await chat.press("a", "ctrl+j", "b", until=lambda: chat.screen.view.prompt.size.height == 2)
         await chat.pilot.press(*["ctrl+j"] * 12)
         await chat.until(lambda: chat.screen.view.prompt.size.height == 8)
-        await chat.pilot.press("enter")
-        await chat.until(lambda: chat.screen.view.prompt.size.height == 1)
+        await chat.press("enter", until=lambda: chat.screen.view.prompt.size.height == 1)
 
 
 async def test_up_recalls_what_was_sent_and_down_leads_back() -> None:

@@ -60,16 +60,13 @@ async def test_ctrl_n_keeps_the_old_one_and_the_drafts_of_both(file: Path) -> No
     async with open_chat(store=lambda: Store(file)) as chat:
         await chat.exchange("one", "first")
         await chat.type("for one")
-        await chat.pilot.press("ctrl+n")
-        await chat.until(lambda: chat.answers == [] and chat.prompt == "")
+        await chat.press("ctrl+n", until=lambda: chat.answers == [] and chat.prompt == "")
         await chat.type("for none")
         await chat.list_conversations()
-        await chat.pilot.press("enter")
-        await chat.in_front()
+        await chat.in_front("enter")
         await chat.until(lambda: chat.prompt == "for one")
         await chat.shows("first")
-        await chat.pilot.press("ctrl+n")
-        await chat.until(lambda: chat.prompt == "for none")
+        await chat.press("ctrl+n", until=lambda: chat.prompt == "for none")
 
 
 async def test_the_draft_is_kept_while_it_is_typed(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,8 +107,7 @@ async def test_a_long_conversation_shows_its_end_first(file: Path) -> None:
     keep(file, *(f"message {n}." for n in range(100)))
     async with open_chat(store=lambda: Store(file)) as chat:
         await chat.list_conversations()
-        await chat.pilot.press("enter")
-        await chat.in_front()
+        await chat.in_front("enter")
         await chat.shows("message 99.")
         assert sum(answer.is_laid_out for answer in chat.answers) < 30
         await chat.press("ctrl+home", shows="message 0.")

@@ -85,8 +85,7 @@ async def test_a_search_uses_the_whole_screen_at_any_width(file: Path, by_mouse:
         await chat.until(lambda: isinstance(chat.app.screen, ConversationsScreen))
         await chat.pilot.pause()
         await chat.press(*"is long", "down", shows="The answer about rivers is long.")
-        await chat.pilot.press("enter")
-        await chat.until(lambda: chat.screen.view.messages.is_seeking)
+        await chat.press("enter", until=lambda: chat.screen.view.messages.is_seeking)
         await chat.shows("The answer about rivers is long.")
 
 
@@ -130,6 +129,5 @@ async def test_a_key_toggles_the_sidebar(file: Path) -> None:
     async with open_chat(store=lambda: Store(file)) as chat:
         assert "rivers" not in chat.text
         await chat.press("f7", shows="rivers")
-        await chat.pilot.press("f7")
-        await chat.until(lambda: "rivers" not in chat.text)
+        await chat.press("f7", until=lambda: "rivers" not in chat.text)
         assert chat.screen.view.prompt.has_focus

@@ -31,8 +31,7 @@ def live(app: App[None]) -> set[str]:
 
 async def told(driver: Driver) -> dict[str, str]:
     """Return the text of the keys screen by key."""
-    await driver.pilot.press("f1")
-    await driver.until(lambda: isinstance(driver.app.screen, KeyListScreen))
+    await driver.press("f1", until=lambda: isinstance(driver.app.screen, KeyListScreen))
     await driver.pilot.pause()
     rows = [re.split(" {2,}", row.strip(), maxsplit=1) for row in driver.rows]
     return {row[0]: row[-1] for row in rows}
@@ -50,11 +49,9 @@ async def test_f1_shows_the_keys_of_a_message_and_one_opens_what_it_includes() -
     async with open_chat(size=(80, 150)) as chat:
         message = compose("look at @notes", (Attachment("notes", "the contents"),))
         chat.screen.view.messages.show([Node(1, None, Role.USER, message)])
-        await chat.pilot.press("ctrl+up")
-        await chat.until(lambda: chat.screen.view.messages.chosen is not None)
+        await chat.press("ctrl+up", until=lambda: chat.screen.view.messages.chosen is not None)
         await chat.press("ctrl+t", shows="the contents")
-        await chat.pilot.press("ctrl+t")
-        await chat.until(lambda: "the contents" not in chat.text)
+        await chat.press("ctrl+t", until=lambda: "the contents" not in chat.text)
         keys = await told(chat)
         assert keys["enter, ctrl+e"] == "Change it, as a branch"
         rows = [" ".join(row.split()) for row in chat.rows]
@@ -103,8 +100,7 @@ async def test_while_a_title_is_written_its_line_has_the_keys_of_the_list(file: 
         screen = await chat.list_conversations()
         await chat.press("ctrl+r", shows="enter rename")
         assert not {"found.delete", "found.pin", "found.rename"} & live(chat.app)
-        await chat.pilot.press("ctrl+x", "escape")
-        await chat.until(lambda: "found.delete" in live(chat.app))
+        await chat.press("ctrl+x", "escape", until=lambda: "found.delete" in live(chat.app))
         assert screen.conversations.row is not None
         assert screen.conversations.row.summary.title == "mountains"
 

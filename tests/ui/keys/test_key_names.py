@@ -144,5 +144,4 @@ async def test_a_key_of_the_users_own_wins_over_the_one_that_had_it() -> None:
     async with open_chat() as chat:
         chat.app.set_keymap({"chat.new": "ctrl+o"})
         await chat.exchange("Hello", "Hi")
-        await chat.pilot.press("ctrl+o")
-        await chat.until(lambda: not chat.screen.session.conversation.tree.nodes)
+        await chat.press("ctrl+o", until=lambda: not chat.screen.session.conversation.tree.nodes)

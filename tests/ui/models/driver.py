@@ -37,8 +37,7 @@ class SetupChat(Chat):
 
     async def add(self) -> AddPairScreen:
         """Open the screen that adds a pair."""
-        await self.press("ctrl+a")
-        await self.until(lambda: self.is_adding)
+        await self.press("ctrl+a", until=lambda: self.is_adding)
         assert isinstance(self.app.screen, AddPairScreen)
         return self.app.screen
 

@@ -42,8 +42,7 @@ async def test_repositories_are_checked_before_they_are_downloaded() -> None:
         assert "Gated model: your account has access." in chat.text
         assert "20.0 GB to download, 100.0 GB of disk free" in chat.text
         assert chat.pairs.arguments("add") == []
-        await chat.press("enter")
-        await chat.until(lambda: not chat.is_adding)
+        await chat.press("enter", until=lambda: not chat.is_adding)
         assert chat.pairs.arguments("add") == [["checked"]]
         await chat.until(lambda: chat.pair == "added")
         await chat.shows("checking")
@@ -112,10 +111,8 @@ async def test_a_failed_check_shows_why_and_can_be_repeated() -> None:
         chat.pairs.checks[-1].progress = SetupProgress(Stage.FAILED, error=error)
         await chat.shows("a/b wants its terms accepted.")
         assert "Accept them on its page." in chat.text
-        await chat.press("enter")
-        await chat.until(lambda: len(chat.pairs.arguments("check")) == 2)
-        await chat.press("escape")
-        await chat.until(lambda: not chat.is_adding)
+        await chat.press("enter", until=lambda: len(chat.pairs.arguments("check")) == 2)
+        await chat.press("escape", until=lambda: not chat.is_adding)
         assert chat.pairs.checks[-1].cancelled
 
 
@@ -136,8 +133,7 @@ async def test_a_path_to_a_model_file_completes(key: str, tmp_path: Path) -> Non
             await chat.until(lambda end=completed: screen.target._suggestion.endswith(end))  # type: ignore[misc]
             await chat.press(key)
             await chat.until(lambda end=completed: screen.target.value == f"{tmp_path}/{end}")  # type: ignore[misc]
-        await chat.press("tab")
-        await chat.until(lambda: focused(chat) == "draft")
+        await chat.press("tab", until=lambda: focused(chat) == "draft")
 
 
 def test_an_mtp_layer_is_named_as_the_draft() -> None:

@@ -73,8 +73,7 @@ async def test_other_keys_are_text() -> None:
 async def test_a_waiting_prompt_comes_back_and_a_digit_still_applies() -> None:
     async with open_chat(loaded=False) as chat:
         await chat.type("Why?")
-        await chat.pilot.press("enter")
-        await chat.until(lambda: chat.screen.session.waiting == "Why?")
+        await chat.press("enter", until=lambda: chat.screen.session.waiting == "Why?")
         await refuse(chat)
         await chat.pilot.press("1")
 
@@ -105,8 +104,7 @@ async def test_a_reload_without_room_offers_options(file: Path) -> None:
         await chat.shows("Options that make it fit:")
         assert chat.said[:5] == ["You", "Why?", "Answer", *SHOWN]
         assert chat.prompt == "Why?"
-        await chat.pilot.press("1")
-        await chat.until(lambda: chat.engine.loads == 2)
+        await chat.press("1", until=lambda: chat.engine.loads == 2)
         await chat.shows("Applied: a context of 4,096 tokens.")
         await chat.until(lambda: "Options that make it fit:" not in chat.text)
         await chat.load()
@@ -140,8 +138,7 @@ async def test_a_comparison_names_the_key_and_shows_no_options() -> None:
         compare.engine.emit(Failed(compare.engine.job_number, NO_ROOM))
         await compare.chat.shows("Free some memory and press r, or choose another pair in the chat (f6).")
         assert not compare.chat.app.screen.query(FitOptionList)
-        await compare.chat.pilot.press("r")
-        await compare.chat.until(lambda: len(compare.engine.jobs) == 2)
+        await compare.chat.press("r", until=lambda: len(compare.engine.jobs) == 2)
         assert not compare.chat.app.screen.query(ErrorNotice)
 
 
@@ -165,5 +162,4 @@ async def test_a_failed_load_is_shown_in_every_conversation(file: Path, key: str
         await chat.pilot.click(chat.screen.query(FitOptionLine).first())
         await chat.until(lambda: chat.engine.loads == 2)
         await chat.load()
-        await chat.pilot.press("ctrl+n")
-        await chat.until(lambda: not chat.screen.query(ErrorNotice))
+        await chat.press("ctrl+n", until=lambda: not chat.screen.query(ErrorNotice))

@@ -47,8 +47,7 @@ async def test_the_measured_gain_is_shown_before_a_download() -> None:
         await chat.shows(gain)
         await chat.press("enter", shows="Download 20.5 GB?")
         assert gain in chat.text
-        await chat.press("down")
-        await chat.until(lambda: gain not in chat.text)
+        await chat.press("down", until=lambda: gain not in chat.text)
 
 
 async def test_esc_clears_the_filter_then_leaves() -> None:
@@ -70,8 +69,7 @@ async def test_typing_filters() -> None:
         assert "Add another pair" in chat.text
         chat.hit("", "down", "down", "down")
         await chat.until(lambda: chat.setup.pairs.row is None)
-        await chat.press("backspace")
-        await chat.until(lambda: chat.pair == "coder-32b")
+        await chat.press("backspace", until=lambda: chat.pair == "coder-32b")
         await chat.press(*["backspace"] * 7, shows="llama-8b")
         assert chat.pair == "coder-32b"
 
@@ -111,8 +109,7 @@ async def test_the_chat_continues_while_a_pair_is_downloaded() -> None:
         await chat.press("enter", "enter")
         chat.pairs.report("coder-32b", BEGUN)
         await chat.shows("MB/s")
-        await chat.press("escape")
-        await chat.in_front()
+        await chat.in_front("escape")
         await chat.shows("coder-32b  target 62%  draft 100%  94 MB/s  1 min 19 s")
         await chat.send("hello")
         chat.engine.says("Good morning.")
@@ -121,17 +118,14 @@ async def test_the_chat_continues_while_a_pair_is_downloaded() -> None:
         chat.pairs.report("coder-32b", replace(BEGUN, stage=Stage.READY))
         await chat.shows("coder-32b is ready; f6 opens it")
         assert chat.engine.loads == 1
-        await chat.press("f6")
-        await chat.until(lambda: not chat.is_in_front)
-        await chat.press("escape")
-        await chat.in_front()
+        await chat.press("f6", until=lambda: not chat.is_in_front)
+        await chat.in_front("escape")
         assert "f6 opens it" not in chat.text
 
 
 async def test_two_downloads_are_both_shown_to_their_end() -> None:
     async with open_setup(first_run=False) as chat:
-        await chat.press("escape")
-        await chat.in_front()
+        await chat.in_front("escape")
         for name in ("coder-32b", "qwen3-32b"):
             chat.pairs.report(name, BEGUN)
         chat.screen.query_one(DownloadLines).watch_downloads()
@@ -148,15 +142,12 @@ async def test_two_downloads_are_both_shown_to_their_end() -> None:
 
 async def test_another_pair_stops_the_answer_and_continues_the_conversation() -> None:
     async with open_setup(FakePairs(replace(CODER, set_up=True)), first_run=False) as chat:
-        await chat.press("escape")
-        await chat.in_front()
+        await chat.in_front("escape")
         await chat.send("story")
         await chat.writes("Once upon")
-        await chat.press("f6")
-        await chat.until(lambda: not chat.is_in_front)
+        await chat.press("f6", until=lambda: not chat.is_in_front)
         await chat.press("enter", shows="ctrl+x stops it first")
-        await chat.press("ctrl+x")
-        await chat.until(lambda: chat.engine.cancelled)
+        await chat.press("ctrl+x", until=lambda: chat.engine.cancelled)
         assert chat.engine.loads == 1, "the answer must end first"
         chat.engine.finishes(FinishReason.CANCELLED)
         await chat.until(lambda: chat.engine.loads == 2)

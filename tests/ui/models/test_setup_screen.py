@@ -156,11 +156,9 @@ async def test_a_pair_that_is_too_big_needs_a_second_enter() -> None:
 async def test_esc_removes_a_question() -> None:
     async with open_setup(first_run=False) as chat:
         await chat.press("enter", shows="Download 20.5 GB? Enter yes")
-        await chat.press("escape")
-        await chat.until(lambda: "Enter yes" not in chat.text)
+        await chat.press("escape", until=lambda: "Enter yes" not in chat.text)
         await chat.press("enter", shows="Download 20.5 GB? Enter yes")
-        await chat.press("down", "up")
-        await chat.until(lambda: "Enter yes" not in chat.text)
+        await chat.press("down", "up", until=lambda: "Enter yes" not in chat.text)
         await chat.press("enter")
         assert chat.pairs.arguments("set_up") == []
 
@@ -210,8 +208,7 @@ async def test_untrusted_texts_are_shown_as_text() -> None:
         await chat.until(lambda: chat.text.count(markup) >= 6)
         assert "\x1b" not in chat.text
         assert "\u202e" not in chat.text
-        await chat.press("escape", "escape")
-        await chat.in_front()
+        await chat.in_front("escape", "escape")
 
 
 async def test_ctrl_d_makes_the_default() -> None:
@@ -239,8 +236,7 @@ async def test_the_open_pair_is_chosen_and_is_not_loaded_again() -> None:
     is_open = replace(SMALL, here=True, set_up=True, is_open=True, is_default=True)
     async with open_setup(FakePairs(is_open, replace(DEMO, set_up=True), CODER), first_run=False) as chat:
         assert "loaded" in next(row for row in chat.rows if "llama-8b" in row)
-        await chat.press("enter")
-        await chat.in_front()
+        await chat.in_front("enter")
         assert not chat.pairs.arguments("load_request")
         await chat.press("f6")
         chat.hit("demo", "enter")

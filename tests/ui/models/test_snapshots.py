@@ -95,8 +95,7 @@ async def recommended(chat: SetupChat) -> None:
 
 async def beside_the_chat(chat: SetupChat) -> None:
     chat.pairs.report("coder-32b", BEGUN)
-    await chat.press("escape")
-    await chat.in_front()
+    await chat.in_front("escape")
     await chat.shows("coder-32b  target 62%")
 
 

@@ -17,8 +17,7 @@ from tests.ui.settings.driver import open_settings
 
 
 async def open_palette(chat: Chat, query: str = "") -> Palette:
-    await chat.pilot.press("ctrl+p")
-    await chat.until(lambda: isinstance(chat.app.screen, Palette))
+    await chat.press("ctrl+p", until=lambda: isinstance(chat.app.screen, Palette))
     await chat.pilot.pause()
     await chat.pilot.press(*query)
     palette = chat.app.screen
@@ -82,16 +81,14 @@ async def test_a_message_action_chooses_a_message_first() -> None:
         await chat.exchange("Hello", "Hi")
         await open_palette(chat, "attachments")
         await chat.shows("ctrl+up ctrl+t")
-        await chat.pilot.press("enter")
-        await chat.until(lambda: chat.screen.view.messages.chosen is not None)
+        await chat.press("enter", until=lambda: chat.screen.view.messages.chosen is not None)
 
 
 async def test_delete_leads_to_the_list_and_names_the_key(file: Path) -> None:
     async with open_chat(store=lambda: Store(file)) as chat:
         await chat.exchange("Hello", "Hi")
         await open_palette(chat, "delete conv")
-        await chat.pilot.press("enter")
-        await chat.until(lambda: isinstance(chat.app.screen, ConversationsScreen))
+        await chat.press("enter", until=lambda: isinstance(chat.app.screen, ConversationsScreen))
         await chat.shows("ctrl+x: Delete a conversation")
 
 
@@ -149,10 +146,8 @@ async def test_the_keys_are_shown_only_once() -> None:
     async with open_chat() as chat:
         await chat.press("f1", "ctrl+p", shows="what do you want to do?")
         await chat.press(*"keys", shows="Show every key")
-        await chat.pilot.press("enter")
-        await chat.until(lambda: isinstance(chat.app.screen, KeyListScreen))
-        await chat.pilot.press("escape")
-        await chat.in_front()
+        await chat.press("enter", until=lambda: isinstance(chat.app.screen, KeyListScreen))
+        await chat.in_front("escape")
 
 
 async def test_a_palette_has_room_for_entries_in_the_smallest_window() -> None:

@@ -36,13 +36,11 @@ class SettingsChat(Chat):
         return view.name if view is not None else ""
 
     async def open(self) -> None:
-        await self.press("f4")
-        await self.until(lambda: isinstance(self.app.screen, SettingsScreen))
+        await self.press("f4", until=lambda: isinstance(self.app.screen, SettingsScreen))
         await self.pilot.pause()
 
     async def close(self) -> None:
-        await self.press("escape")
-        await self.in_front()
+        await self.in_front("escape")
 
     async def find(self, words: str, *, shows: str | None = None) -> None:
         """Filter, so that the first found setting is chosen; wait for a text if one is given."""

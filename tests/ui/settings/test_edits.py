@@ -20,8 +20,7 @@ async def test_ctrl_d_turns_drafting_off_and_on() -> None:
         await chat.send("plain")
         assert not chat.engine.drafts
         await chat.answer("x")
-        await chat.pilot.press("ctrl+d")
-        await chat.until(lambda: chat.engine.drafts)
+        await chat.press("ctrl+d", until=lambda: chat.engine.drafts)
         await chat.send("drafted")
         assert chat.engine.requests[1].drafting == DraftParams()
 
@@ -75,9 +74,7 @@ async def test_a_pending_reload_can_be_done_later(file: Path) -> None:
         await chat.find("ctx")
         assert "ctrl+r reload" not in chat.text
         await chat.press("enter", *"16384", "enter", shows="ctrl+r reload")
-        await chat.press("escape", "escape")
-        await chat.in_front()
+        await chat.in_front("escape", "escape")
         assert chat.engine.loads == 1
         await chat.open()
-        await chat.press("ctrl+r")
-        await chat.until(lambda: chat.engine.loads == 2)
+        await chat.press("ctrl+r", until=lambda: chat.engine.loads == 2)

@@ -98,8 +98,7 @@ async def test_leaving_offers_a_reload_that_keeps_the_conversation(file: Path) -
         await chat.find("model.kv_type")
         await chat.press("right", shows="after reload, settings.toml")
         await chat.press("escape", shows="Reload the models for model.kv_type? Enter now, esc later")
-        await chat.press("enter")
-        await chat.until(lambda: chat.engine.loads == 2)
+        await chat.press("enter", until=lambda: chat.engine.loads == 2)
         assert chat.live.waiting == ()
         await chat.load()
         await chat.shows("first")
@@ -114,8 +113,7 @@ async def test_a_reload_brings_a_failed_draft_back(file: Path) -> None:
         await chat.until(lambda: chat.screen.session.pair.draft is None)  # type: ignore[union-attr]
         await chat.open()
         await chat.shows("ctrl+r reload")
-        await chat.press("ctrl+r")
-        await chat.until(lambda: engine.loads == 2)
+        await chat.press("ctrl+r", until=lambda: engine.loads == 2)
         # A late event of the replaced pair does not change the new pair.
         engine.emit(PairChanged(replace(PAIR, draft=None, draft_failed=True)))
         await chat.load()
@@ -133,8 +131,7 @@ async def test_a_conversation_has_settings_of_its_own(file: Path, tmp_path: Path
         await chat.close()
         await chat.exchange("one", "first")
         assert chat.engine.requests[0].messages[0] == Message(Role.SYSTEM, "Be\nbrief.")
-        await chat.press("ctrl+n")
-        await chat.until(lambda: chat.screen.session.settings["answer.system"] is None)
+        await chat.press("ctrl+n", until=lambda: chat.screen.session.settings["answer.system"] is None)
         await chat.exchange("two", "second")
         assert chat.engine.requests[1].messages[0].role is Role.USER
         await chat.screen.controller.open_conversation(1)
@@ -195,8 +192,7 @@ async def test_the_scope_does_not_change_during_editing(file: Path) -> None:
         await chat.find("answer.system")
         await chat.press("enter", *"For all")
         await chat.pilot.click("#scope")
-        await chat.press("enter")
-        await chat.until(lambda: "For all" in file.read_text())
+        await chat.press("enter", until=lambda: "For all" in file.read_text())
         assert chat.live.document == {}
 
 

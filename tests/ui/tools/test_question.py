@@ -154,8 +154,7 @@ async def test_the_screen_of_tools() -> None:
         assert live.resolved({})["answer.tools"] == ("files", "web")
         await chat.press("f", "i")
         assert [row.split()[1] for row in chat.rows if "in this conversation" in row] == ["files"]
-        await chat.press("escape")
-        await chat.in_front()
+        await chat.in_front("escape")
 
 
 async def test_the_screen_revokes_what_is_allowed(tmp_path: Path) -> None:

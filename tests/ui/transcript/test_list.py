@@ -167,8 +167,7 @@ async def test_a_found_message_is_scrolled_to_the_top() -> None:
         await chat.list_conversations()
         chat.hit("needle")
         await chat.shows("a needle")
-        await chat.pilot.press("enter")
-        await chat.in_front()
+        await chat.in_front("enter")
         await chat.until(lambda: "a needle" in "".join(body(chat)[:4]))
         assert not chat.screen.view.messages.shows_end
         assert chat.screen.view.messages.is_seeking
@@ -232,8 +231,7 @@ async def test_a_change_of_a_message_that_has_left_is_not_drawn() -> None:
     async with open_chat() as chat:
         await chat.exchange("What is a cat?", "An animal.")
         left = chat.screen.view.messages.items[0]
-        await chat.press("ctrl+n")
-        await chat.until(lambda: left not in chat.screen.view.messages.items)
+        await chat.press("ctrl+n", until=lambda: left not in chat.screen.view.messages.items)
         before = chat.rows
         chat.screen.view.messages.update(left)
         assert chat.rows == before

@@ -47,8 +47,7 @@ async def test_a_code_block_shows_and_has_its_own_key(copied: list[tuple[str, st
     async with open_chat() as chat:
         await chat.exchange("code", TWO)
         await chat.until(lambda: any("ls" in row and row.rstrip().endswith("/copy 2") for row in chat.rows))
-        await chat.pilot.press("alt+2")
-        await chat.until(lambda: copied == [("ls", "code block 2 of 2")])
+        await chat.press("alt+2", until=lambda: copied == [("ls", "code block 2 of 2")])
         await chat.pilot.press(*"/copy 1", "enter")
         await chat.until(lambda: copied[1:] == [("a = 1", "code block 1 of 2")])
         await chat.press("alt+3", shows="The answer has 2 code blocks; there is no number 3.")
@@ -59,8 +58,7 @@ async def test_a_key_copies_from_the_answer_in_view(copied: list[tuple[str, str]
         await chat.exchange("code", ONE + "words\n\n" * 12)
         await chat.exchange("more", TWO + "words\n\n" * 12)
         await chat.press("ctrl+home", shows="third")
-        await chat.pilot.press("alt+1")
-        await chat.until(lambda: copied == [("third", "the code")])
+        await chat.press("alt+1", until=lambda: copied == [("third", "the code")])
 
 
 async def test_a_click_on_its_label_copies_a_code_block(copied: list[tuple[str, str]]) -> None:
@@ -79,22 +77,18 @@ async def test_keys_lead_from_block_to_block(copied: list[tuple[str, str]]) -> N
         await chat.press("ctrl+up", shows="esc back")
         active = {one.binding.id: one.enabled for one in chat.screen.active_bindings.values()}
         assert not active["message.next_code"]
-        await chat.pilot.press("escape", "alt+c")
-        await chat.until(lambda: marked(chat) == (ONE, 1))
-        await chat.pilot.press("shift+tab", "alt+c")
-        await chat.until(lambda: marked(chat) == (TWO, 1))
+        await chat.press("escape", "alt+c", until=lambda: marked(chat) == (ONE, 1))
+        await chat.press("shift+tab", "alt+c", until=lambda: marked(chat) == (TWO, 1))
         await chat.press("shift+tab", shows="There is no code block above.")
         assert "message.next_code" in {one.binding.id for one in chat.screen.active_bindings.values() if one.enabled}
-        await chat.pilot.press("tab")
-        await chat.until(lambda: marked(chat) == (TWO, 2))
+        await chat.press("tab", until=lambda: marked(chat) == (TWO, 2))
         await chat.until(lambda: "no code block above" not in chat.text)
         assert bars(chat) == 1
         # Both keys arrive before the first is handled.
         chat.screen.view.messages.action_request("copy")
         chat.screen.view.messages.action_step_code(-1)
         await chat.until(lambda: copied == [("ls", "code block 2 of 2")])
-        await chat.pilot.press("escape")
-        await chat.until(lambda: marked(chat) == ("", 0))
+        await chat.press("escape", until=lambda: marked(chat) == ("", 0))
         assert bars(chat) == 0
 
 
@@ -102,8 +96,7 @@ async def test_code_is_copied_while_tokens_replace_it(copied: list[tuple[str, st
     async with open_chat() as chat:
         await chat.pilot.press("f3")
         await chat.exchange("code", TWO)
-        await chat.press("alt+c", "f8")
-        await chat.until(lambda: copied == [("ls", "code block 2 of 2")])
+        await chat.press("alt+c", "f8", until=lambda: copied == [("ls", "code block 2 of 2")])
 
 
 async def test_without_code_the_key_says_so() -> None:

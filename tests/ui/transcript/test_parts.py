@@ -89,10 +89,8 @@ async def test_the_legend_names_every_look() -> None:
 async def test_the_engine_is_asked_for_details_only_while_they_are_shown() -> None:
     async with open_chat() as chat:
         assert not chat.engine.inspected
-        await chat.pilot.press("f3")
-        await chat.until(lambda: chat.engine.inspected)
-        await chat.pilot.press("f3")
-        await chat.until(lambda: not chat.engine.inspected)
+        await chat.press("f3", until=lambda: chat.engine.inspected)
+        await chat.press("f3", until=lambda: not chat.engine.inspected)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
@@ -108,8 +106,7 @@ async def test_the_steps_of_an_answer_that_has_ended_are_there_and_the_key_that_
         await chat.press("f3", shows="step 2")
         await chat.shows("target p  recorded only while f3 is open", "f3 closes")
         await chat.press("ctrl+u", "left", shows="step 1")
-        await chat.pilot.press("f3")
-        await chat.until(lambda: "f3 closes" not in chat.text)
+        await chat.press("f3", until=lambda: "f3 closes" not in chat.text)
 
 
 async def test_keys_for_steps_are_shown_while_stepping() -> None:
@@ -122,10 +119,8 @@ async def test_keys_for_steps_are_shown_while_stepping() -> None:
         await chat.until(lambda: "left earlier  right later" in chat.rows[-1])
         await chat.type("a")
         await chat.until(lambda: "earlier" not in chat.rows[-1])
-        await chat.pilot.press("backspace")
-        await chat.until(lambda: "left earlier  right later" in chat.rows[-1])
-        await chat.pilot.press("f3")
-        await chat.until(lambda: "earlier" not in chat.rows[-1])
+        await chat.press("backspace", until=lambda: "left earlier  right later" in chat.rows[-1])
+        await chat.press("f3", until=lambda: "earlier" not in chat.rows[-1])
 
 
 async def test_the_inspector_drops_old_steps_and_steps_of_other_answers() -> None:
