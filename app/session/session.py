@@ -188,12 +188,12 @@ class Session(ChatEvents):
         self._pair.drafts = on
         self.engine.draft(on)
 
-    def load(self, loader: Loader, title: str, *, waits: bool = False) -> None:
-        """Load another pair; a running answer is stopped first, or ends first if the pair `waits`."""
+    def load(self, loader: Loader, title: str, *, stops: bool = False) -> None:
+        """Load another pair, which waits for the end of a running answer or `stops` it."""
         self._pair.next = loader, title
         if self.phase is not Phase.ANSWERING:
             self.load_next()
-        elif not waits:
+        elif stops:
             self._stop_running()
 
     def close(self, unsent_text: str | None = None) -> None:

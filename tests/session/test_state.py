@@ -51,13 +51,13 @@ def send(text: str) -> Act:
     return do(lambda chat: chat.session.send(text))
 
 
-def load(title: str, *, waits: bool = False, stops: bool = False) -> Act:
-    """Load another pair, which stops an answer or another load if `stops`."""
+def load(title: str, *, stops: bool = False, cancels: bool = False) -> Act:
+    """Load another pair, which cancels an answer or another load if `cancels`."""
 
     def act(chat: ScriptedSession) -> Changes:
         before = chat.engine.cancelled
-        chat.session.load(no_loader, title, waits=waits)
-        assert chat.engine.cancelled - before == stops
+        chat.session.load(no_loader, title, stops=stops)
+        assert chat.engine.cancelled - before == cancels
         return chat.session.take_changes()
 
     return act
@@ -138,18 +138,18 @@ LOADING = (
     Row(ends("b"), N, "a|b", ended="counts"),
     # Later loads overtake earlier loads, whether these succeed or fail.
     Row(load("B"), Change.LOADING, "a|b", Phase.LOADING),
-    Row(load("C", stops=True), Change.LOADING, "a|b", Phase.LOADING),
-    Row(load("D", stops=True), Change.LOADING, "a|b", Phase.LOADING),
+    Row(load("C", cancels=True), Change.LOADING, "a|b", Phase.LOADING),
+    Row(load("D", cancels=True), Change.LOADING, "a|b", Phase.LOADING),
     Row(LOADED, N, "a|b", Phase.LOADING),
     Row(FAILED_TO_LOAD, N, "a|b", Phase.LOADING),
     Row(LOADED, Change.LOADED, "a|b"),
     # A load stops the running answer, or waits for its end.
     Row(send("c"), Change.ASKED, "a|b|c|", A),
-    Row(load("B", stops=True), N, "a|b|c|", A),
+    Row(load("B", stops=True, cancels=True), N, "a|b|c|", A),
     Row(ends("d", CANCELLED), Change.LOADING, "a|b|c|d", Phase.LOADING, ended="counts"),
     Row(LOADED, Change.LOADED, "a|b|c|d"),
     Row(send("e"), Change.ASKED, "a|b|c|d|e|", A),
-    Row(load("B", waits=True), N, "a|b|c|d|e|", A),
+    Row(load("B"), N, "a|b|c|d|e|", A),
     Row(ends("f"), Change.LOADING, "a|b|c|d|e|f", Phase.LOADING, ended="counts"),
     Row(LOADED, Change.LOADED, "a|b|c|d|e|f"),
 )  # fmt: skip

@@ -302,5 +302,5 @@ class ChatController:
                 self.view.hint.say(f"{choice.title} is loaded when the answer has ended.")
         elif choice.is_new_default:
             self.view.hint.say(f"Tandem opens with this pair from now on; {key('chat.pairs')} changes that.")
-        self.session.load(choice.loader, choice.title, waits=not choice.stops)
+        self.session.load(choice.loader, choice.title, stops=choice.stops)
         await self.renderer.render()
