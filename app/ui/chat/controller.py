@@ -252,7 +252,7 @@ class ChatController:
         await self._leave_for(None)
 
     async def open_conversation(self, conversation: int | None) -> None:
-        """Open another conversation; None stays, unless the open conversation was deleted.
+        """Open another conversation; None stays, unless the open conversation was deleted. Raises AppError.
 
         Conversations may have been deleted in the list before.
         """
@@ -268,7 +268,7 @@ class ChatController:
         """Open a found conversation at its found message; None stays."""
         await self.open_conversation(found.conversation if found is not None else None)
         if found is not None and found.message is not None:
-            await self.attempt(self._reveal, found.message, found.words)
+            await self._reveal(found.message, found.words)
 
     async def _reveal(self, message: int, words: Sequence[str]) -> None:
         from app.conversations.search import any_of

@@ -170,16 +170,20 @@ class ChatScreen(BaseScreen[None]):
         if self.session.library.is_open:
             from app.ui.conversations.picker import ConversationsScreen
 
-            self._open(ConversationsScreen(self.session, words), self.controller.open_found)
+            controller = self.controller
+            self._open(ConversationsScreen(self.session, words), partial(controller.attempt, controller.open_found))
 
     # Found by name: the sidebar is filled after the first frame, and the picker is imported then.
 
     async def on_conversation_picker_chosen(self, event: ConversationPicker.Chosen) -> None:
         self.view.prompt.focus()
-        await self.controller.open_found(event)
+        await self.controller.attempt(self.controller.open_found, event)
 
     async def on_conversation_picker_deleted_or_restored(self) -> None:
-        await self.controller.open_conversation(None)
+        try:
+            await self.controller.open_conversation(None)
+        except AppError as error:
+            self.view.refuse(error)
 
     def action_pairs(self, words: str = "") -> None:
         """Open the list of pairs, optionally filtered by words."""

@@ -332,6 +332,20 @@ async def test_nothing_else_happens_to_a_prompt_while_the_files_of_its_edit_are_
         assert "words of the report" in chat.asked[-1]
 
 
+@pytest.mark.parametrize("keys", [("enter",), ("ctrl+x", "escape")], ids=["open", "delete"])
+async def test_no_other_conversation_is_opened_while_the_files_of_a_prompt_are_read(
+    file: Path, released: threading.Event, keys: Sequence[str]
+) -> None:
+    keep(file, "rivers", "The answer")
+    async with kept_chat(file, again=len(keys) > 1) as chat:
+        await chat.enter("sum up @report.pdf", "reading report.pdf")
+        await chat.list_conversations()
+        await chat.press(*keys, shows="are being read; esc stops it.")
+        released.set()
+        await chat.until(lambda: len(chat.engine.requests) == 1)
+        assert "words of the report" in chat.asked[-1]
+
+
 async def test_a_prompt_whose_file_is_read_at_the_end_of_the_program_comes_back(
     file: Path, released: threading.Event
 ) -> None:
