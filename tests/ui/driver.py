@@ -29,6 +29,7 @@ from tests.fake_engine import FIXED, FakeEngine
 from tests.hanging import HANGS_S
 from tests.ui.fakes import fake_app
 
+Condition = Callable[[], object]
 WIDE = (150, 30)
 """A window with room for everything beside the conversation."""
 NOW = 1_700_000_000.0
@@ -56,7 +57,7 @@ class Driver:
     def __init__(self, pilot: Pilot[None]) -> None:
         self.pilot = pilot
 
-    async def until(self, condition: Callable[[], object]) -> None:
+    async def until(self, condition: Condition) -> None:
         """Handle all messages, then wait for a condition; fail if the program hangs."""
         end = time.monotonic() + HANGS_S
         await self.pilot.pause()
@@ -120,15 +121,18 @@ class Driver:
         for key in keys:
             self.app.post_message(events.Key(key, None))
 
-    async def press(self, *keys: str, shows: str | None = None, until: Callable[[], object] | None = None) -> None:
+    async def press(self, *keys: str, shows: str | None = None, until: Condition | None = None) -> None:
         """Press keys, and wait for a text or a condition if one is given."""
         for key in keys:
             await self.pilot.press(key)
             await self.pilot.pause()
-        if shows is not None:
-            await self.shows(shows)
-        if until is not None:
-            await self.until(until)
+        await self._wait(shows, until)
+
+    async def _wait(self, text: str | None, condition: Condition | None) -> None:
+        if text is not None:
+            await self.shows(text)
+        if condition is not None:
+            await self.until(condition)
 
 
 class Chat(Driver):
@@ -152,10 +156,10 @@ class Chat(Driver):
         await self.pilot.press("enter")
         await self.until(lambda: len(self.engine.requests) > asked)
 
-    async def enter(self, line: str, shown: str) -> None:
-        """Type a line, press Enter, and wait for what it shows."""
+    async def enter(self, line: str, shown: str | None = None, *, until: Condition | None = None) -> None:
+        """Type a line, press Enter, and wait for what it shows or for a condition."""
         await self.type(line)
-        await self.press("enter", shows=shown)
+        await self.press("enter", shows=shown, until=until)
 
     async def next_request(self, *keys: str) -> None:
         """Press keys that ask the engine for something."""
@@ -183,10 +187,11 @@ class Chat(Driver):
         await self.send(prompt)
         await self.answer(answer, reason)
 
-    async def click(self, word: str) -> None:
-        """Click on the first occurrence of a word on the screen."""
+    async def click(self, word: str, *, shows: str | None = None, until: Condition | None = None) -> None:
+        """Click on the first occurrence of a word on the screen, and wait as after a key."""
         y = next(y for y, line in enumerate(self.rows) if re.search(rf"\b{word}\b", line))
         await self.pilot.click(offset=(self.rows[y].index(word), y))
+        await self._wait(shows, until)
 
     async def look_away(self) -> None:
         """Bring another window in front of the terminal."""

@@ -255,8 +255,7 @@ async def test_a_conversation_is_exported_to_a_file(tmp_path: Path, monkeypatch:
         await chat.next_request("ctrl+r")
         await chat.answer("good evening")
         for name, told in (("both.md", "1 message of other branches left out; .json keeps them."), ("both.json", "")):
-            await chat.type(f"/export {name}")
-            await chat.press("enter")
+            await chat.enter(f"/export {name}")
             said = "".join(f"Exported as {tmp_path / name}.{told}".split())
             # A long path is broken anywhere.
             await chat.until(partial(_shows_unbroken, chat, said))
@@ -268,8 +267,7 @@ async def test_a_conversation_is_exported_to_a_file(tmp_path: Path, monkeypatch:
         await chat.enter("/export it.md", "exists")
         for file in ("hello.md", "hello-2.md"):
             await chat.pilot.press("ctrl+u")
-            await chat.type("/export")
-            await chat.pilot.press("enter")
+            await chat.enter("/export")
             await chat.until((tmp_path / file).exists)
         for name in (".", "/"):
             with pytest.raises(UsageError, match="is a folder"):
@@ -321,8 +319,7 @@ def test_a_message_typed_again_is_no_command(text: str) -> None:
 
 async def test_a_command_found_by_its_description_is_shown_before_it_runs() -> None:
     async with open_chat() as chat:
-        await chat.type("/editors")
-        await chat.press("enter")
+        await chat.enter("/editors")
         assert chat.prompt.strip() == "/serve"
 
 
@@ -330,8 +327,7 @@ async def test_a_command_found_by_its_description_is_shown_before_it_runs() -> N
 async def test_a_list_opens_with_the_words_behind_its_command(line: str) -> None:
     async with open_chat(store=Store) as chat:
         await chat.exchange("Birds?", "The owls hoot.")
-        await chat.type(line)
-        await chat.press("enter", until=lambda: chat.app.screen is not chat.screen)
+        await chat.enter(line, until=lambda: chat.app.screen is not chat.screen)
         await chat.until(lambda: chat.app.screen.query_one(FilterInput).value == line.partition(" ")[2])
 
 
@@ -339,16 +335,14 @@ async def test_a_theme_is_chosen_by_its_name() -> None:
     async with open_chat() as chat:
         await chat.enter("/theme lihgt", 'There is no theme "lihgt".')
         await chat.press("ctrl+u")
-        await chat.type("/theme light")
-        await chat.press("enter", until=lambda: chat.app.theme == "tandem-light")
+        await chat.enter("/theme light", until=lambda: chat.app.theme == "tandem-light")
 
 
 async def test_a_file_behind_its_command_is_included(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my notes.md").write_text("Milk.")
     async with open_chat() as chat:
-        await chat.type("/file my notes.md")
-        await chat.press("enter", until=lambda: chat.prompt == '@"my notes.md" ')
+        await chat.enter("/file my notes.md", until=lambda: chat.prompt == '@"my notes.md" ')
         await chat.press("ctrl+u")
         await chat.enter("/file gone", "There is no file gone.")
         assert chat.prompt == "/file gone"

@@ -86,8 +86,7 @@ async def test_the_numbers_of_an_earlier_answer_on_a_click(file: Path) -> None:
         await chat.click("second")
         await chat.shows("last answer", "107 tok/s")
         await chat.click("first")
-        await chat.click("earlier")
-        await chat.shows("107 tok/s")
+        await chat.click("earlier", shows="107 tok/s")
 
 
 @pytest.mark.parametrize("size", [WIDE, (80, 24)])
@@ -118,8 +117,7 @@ async def test_an_opened_conversation_shows_what_its_last_answer_was_like(file: 
         await chat.exchange("a question", "first")
     async with open_chat(size=WIDE, store=lambda: Store(file)) as chat:
         await chat.picker()
-        await chat.click("a question")
-        await chat.shows("last answer")
+        await chat.click("a question", shows="last answer")
         assert "107 tok/s" in chat.text
         await chat.send("two")
         await chat.until(lambda: "last answer" not in chat.text)
@@ -148,8 +146,7 @@ async def test_the_last_line_shows_whole_keys_and_the_way_to_the_others() -> Non
 async def test_a_key_of_the_last_line_can_be_clicked() -> None:
     async with open_chat(size=(200, 40)) as chat:
         await chat.shows("f5 more")
-        await chat.click("numbers")
-        await chat.until(lambda: "f5 more" not in chat.text)
+        await chat.click("numbers", until=lambda: "f5 more" not in chat.text)
 
 
 async def test_f1_lists_every_key_once_with_the_users_own() -> None:

@@ -29,13 +29,10 @@ async def test_messages_that_the_model_no_longer_reads_are_dimmed() -> None:
 async def test_the_summary_opens_and_can_be_changed() -> None:
     async with open_chat() as chat:
         await summarized(chat)
-        await chat.click("summary")
-        await chat.shows("They talked about Kilimanjaro.")
-        await chat.type("/summary")
-        await chat.press("enter", until=lambda: chat.prompt == "They talked about Kilimanjaro.")
+        await chat.click("summary", shows="They talked about Kilimanjaro.")
+        await chat.enter("/summary", until=lambda: chat.prompt == "They talked about Kilimanjaro.")
         await chat.pilot.press("end")
-        await chat.type(" At length.")
-        await chat.pilot.press("enter")
+        await chat.enter(" At length.")
         await chat.until(
             lambda: chat.screen.session.conversation.summary == "They talked about Kilimanjaro. At length."
         )

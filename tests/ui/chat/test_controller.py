@@ -47,8 +47,7 @@ async def test_letters_typed_after_a_click_go_to_the_input_line(file: Path) -> N
     async with kept_chat(file) as chat:
         await chat.exchange("one", "first")
         n_requests = len(chat.engine.requests)
-        await chat.click("first")
-        await chat.until(lambda: chat.chosen == "first")
+        await chat.click("first", until=lambda: chat.chosen == "first")
         assert "ctrl+up act on this message" in chat.rows[-1]
         assert "esc back" not in chat.rows[-1]
         await chat.type("recycle")
@@ -96,13 +95,11 @@ async def test_a_key_lets_keys_act_on_a_clicked_message(file: Path) -> None:
     async with kept_chat(file) as chat:
         await chat.exchange("one", "first")
         await chat.exchange("two", "second")
-        await chat.click("first")
-        await chat.until(lambda: chat.chosen == "first")
+        await chat.click("first", until=lambda: chat.chosen == "first")
         await chat.press("ctrl+up")
         assert chat.chosen == "first"
         await chat.shows("enter edit")
-        await chat.click("second")
-        await chat.until(lambda: chat.chosen == "second")
+        await chat.click("second", until=lambda: chat.chosen == "second")
         assert chat.screen.view.prompt.has_focus
 
 
@@ -323,8 +320,7 @@ async def test_nothing_else_happens_to_a_prompt_while_the_files_of_its_edit_are_
             await chat.shows("are being read; esc stops it.")
             assert chat.prompt == ""
         await chat.press("ctrl+up", "delete", shows="are being read; esc stops it.")
-        await chat.pilot.press("down", "down")
-        await chat.press("escape", shows="Reading was stopped; the prompt was not sent.")
+        await chat.press("down", "down", "escape", shows="Reading was stopped; the prompt was not sent.")
         assert chat.prompt == "one @report.pdf"
         assert chat.screen.controller.line.is_borrowed
         released.set()

@@ -60,8 +60,7 @@ async def test_a_disk_error_is_visible_beside_a_long_answer(file: Path) -> None:
         chat.engine.finishes()
         await chat.ready()
         await chat.until(lambda: "cannot be written. Check the folder" in " ".join(chat.text.split()))
-        await chat.type("three")
-        await chat.press("enter", until=lambda: chat.prompt == "three")
+        await chat.enter("three", until=lambda: chat.prompt == "three")
         assert "cannot be written. Check the folder" in " ".join(chat.text.split())
 
 

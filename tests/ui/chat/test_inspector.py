@@ -94,13 +94,11 @@ async def test_a_clicked_token_chooses_its_step_and_is_marked() -> None:
         for number, word in enumerate((" one\n", "two", " three"), 1):
             says(chat, (word, D), details=replace(ROUND, number=number, written=(word.encode(),), n_accepted=1))
         await chat.shows("two three")
-        await chat.click("two")
-        await chat.shows("step 2 of 3")
+        await chat.click("two", shows="step 2 of 3")
         await chat.until(lambda: chat.styled("reverse") == ["two"])
         assert chat.screen.view.prompt.has_focus
         await chat.press("left", until=lambda: chat.styled("reverse") == [" one⏎"])
-        await chat.click("First")
-        await chat.shows("The first token comes with the prompt, before step 1.")
+        await chat.click("First", shows="The first token comes with the prompt, before step 1.")
         assert chat.styled("reverse") == [" one⏎"]
 
 

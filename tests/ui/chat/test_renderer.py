@@ -132,8 +132,7 @@ async def test_a_pair_that_comes_back_as_another_is_named_and_its_answer_continu
 
 async def test_a_failed_load_is_explained_and_gives_the_prompt_back() -> None:
     async with open_chat(loaded=False) as chat:
-        await chat.type("early")
-        await chat.pilot.press("enter")
+        await chat.enter("early")
         chat.engine.fails_to_load(AppError("big.gguf is cut short.", "Download it again."))
         await chat.shows("big.gguf is cut short.")
         assert "Download it again." in chat.text

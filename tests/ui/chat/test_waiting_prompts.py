@@ -19,8 +19,7 @@ from tests.ui.models.fake_pairs import FakePairs
 
 async def queue(chat: Chat, text: str) -> None:
     """Send a prompt that has to wait."""
-    await chat.type(text)
-    await chat.press("enter", until=lambda: text in chat.screen.session.conversation.queued)
+    await chat.enter(text, until=lambda: text in chat.screen.session.conversation.queued)
 
 
 async def test_a_prompt_sent_during_an_answer_waits_above_the_input_and_is_asked_next() -> None:

@@ -42,8 +42,7 @@ async def test_a_file_is_offered_included_and_folded(folder: Path) -> None:
         assert chat.engine.requests[0].messages[-1].content == compose("sum up @notes.md", [file])
         await chat.shows("▸ notes.md  1 KB")
         assert "Buy milk" not in chat.text
-        await chat.click("notes")
-        await chat.shows("Buy milk.")
+        await chat.click("notes", shows="Buy milk.")
 
 
 async def test_each_reference_finds_the_files_below_the_folder(folder: Path) -> None:

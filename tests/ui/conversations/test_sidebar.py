@@ -15,8 +15,7 @@ async def test_the_sidebar_lists_marks_and_opens(file: Path) -> None:
     async with open_chat(size=WIDE, store=lambda: Store(file)) as chat:
         await chat.picker()
         await chat.shows("mountains")
-        await chat.click("rivers")
-        await chat.shows("The answer about rivers is long.")
+        await chat.click("rivers", shows="The answer about rivers is long.")
         assert any(line.startswith(" ● rivers") for line in chat.rows)
         await chat.send("and lakes?")
         assert chat.engine.requests[0].messages[0].content == "rivers"
@@ -29,8 +28,7 @@ async def test_a_new_conversation_appears_and_moves_up(file: Path) -> None:
         await chat.send("lakes")
         await chat.shows(" ● lakes")
         await chat.answer("Como")
-        await chat.click("new")
-        await chat.until(lambda: chat.answers == [])
+        await chat.click("new", until=lambda: chat.answers == [])
         assert "●" not in chat.text
         assert chat.screen.view.prompt.has_focus
 
@@ -45,8 +43,7 @@ async def test_a_long_title_continues_in_a_second_line(file: Path) -> None:
         assert rows[:3] == ["   Today", "   39 Why does my build", "   fail only on Windows…"]
         picker.conversations.choose(40)
         await chat.shows("   0 Why does my build")
-        await chat.click("rivers")
-        await chat.shows("The answer about rivers is long.")
+        await chat.click("rivers", shows="The answer about rivers is long.")
         # A click on the second line opens as well.
         line = next(at for at, row in enumerate(chat.rows) if row.startswith("   0 Why"))
         await chat.pilot.click(offset=(5, line + 1))
@@ -109,18 +106,14 @@ async def test_the_mouse_pins_deletes_and_restores_the_open_conversation(file: P
         picker = await chat.picker()
         await chat.shows("rivers")
         assert "delete" not in chat.text
-        await chat.click("rivers")
-        await chat.shows("● rivers")
-        await chat.click("pin")
-        await chat.shows("▴")
+        await chat.click("rivers", shows="● rivers")
+        await chat.click("pin", shows="▴")
         listed = [line[:28] for line in chat.rows]
         assert next(line for line in listed if "rivers" in line or "mountains" in line).startswith(" ● rivers")
-        await chat.click("delete")
-        await chat.shows('Deleted "rivers"; undo below the list restores it.')
+        await chat.click("delete", shows='Deleted "rivers"; undo below the list restores it.')
         await chat.until(lambda: chat.answers == [])
         assert title_of(picker) == "mountains"
-        await chat.click("undo")
-        await chat.until(lambda: title_of(picker) == "rivers")
+        await chat.click("undo", until=lambda: title_of(picker) == "rivers")
         assert texts(file)[0] == "rivers"
 
 

@@ -103,8 +103,7 @@ async def test_incompatible_models_are_not_added(remedy: Remedy, told: str) -> N
 
 async def test_a_failed_check_shows_why_and_can_be_repeated() -> None:
     async with open_setup() as chat:
-        await chat.press("ctrl+a")
-        await chat.press("enter", shows="Type the target first.")
+        await chat.press("ctrl+a", "enter", shows="Type the target first.")
         chat.hit("a/b", "enter", "enter")
         await chat.until(lambda: chat.pairs.arguments("check") == [["a/b", ""]])
         error = HubError("a/b wants its terms accepted.", "Accept them on its page.")

@@ -72,8 +72,7 @@ async def test_other_keys_are_text() -> None:
 
 async def test_a_waiting_prompt_comes_back_and_a_digit_still_applies() -> None:
     async with open_chat(loaded=False) as chat:
-        await chat.type("Why?")
-        await chat.press("enter", until=lambda: chat.screen.session.waiting == "Why?")
+        await chat.enter("Why?", until=lambda: chat.screen.session.waiting == "Why?")
         await refuse(chat)
         await chat.pilot.press("1")
 

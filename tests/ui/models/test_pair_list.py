@@ -161,8 +161,7 @@ async def test_another_pair_stops_the_answer_and_continues_the_conversation() ->
 
 async def test_quitting_stops_the_downloads() -> None:
     async with open_setup() as chat:
-        await chat.press("enter")
-        await chat.press("ctrl+c", shows="ctrl+c again quits")
+        await chat.press("enter", "ctrl+c", shows="ctrl+c again quits")
         await chat.press("ctrl+q")
         assert not chat.app.is_running
         assert ("close",) in chat.pairs.calls

@@ -284,8 +284,7 @@ async def test_the_mouse_chooses_and_changes(file: Path) -> None:
     async with open_settings(file) as chat:
         await chat.click("source")
         assert chat.setting == "draft.source"
-        await chat.click("source")
-        await chat.until(lambda: chat.live.resolved()["draft.source"] == "model")
+        await chat.click("source", until=lambda: chat.live.resolved()["draft.source"] == "model")
         await chat.pilot.click("#scope")
         await chat.shows("for this conversation")
 

@@ -77,8 +77,7 @@ async def test_a_whole_turn() -> None:
             "Milk, and a call.",
         ]
         assert "2 tools" in chat.text
-        await chat.click("lines")
-        await chat.shows("[31m[bold]Call[/bold] Eve.")
+        await chat.click("lines", shows="[31m[bold]Call[/bold] Eve.")
         assert chat.screen.focused is chat.screen.view.prompt
 
 

@@ -38,8 +38,7 @@ async def test_a_named_picture_is_sent_and_shown(folder: Path) -> None:
         sizes = tuple((each.digest, 77) for each in chat.engine.requests[-1].pictures)
         chat.engine.emit(JobEnded(chat.engine.job_number, PromptSize(170, sizes)))
         await chat.shows(f"▾ cat.png  40 × 20  {len(png(40, 20))} B  77 tokens", "▀" * 24)
-        await chat.click("cat.png")
-        await chat.shows("▸ cat.png")
+        await chat.click("cat.png", shows="▸ cat.png")
 
 
 async def test_an_edited_prompt_keeps_a_picture_whose_file_is_gone(folder: Path) -> None:
@@ -64,8 +63,7 @@ async def test_a_picture_that_cannot_be_read_is_not_sent(folder: Path) -> None:
 async def test_the_picture_on_the_clipboard_is_pasted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.ui.chat.conversation_commands.clipboard_picture", lambda: png(30, 30))
     async with open_chat() as chat:
-        await chat.type("/paste")
-        await chat.press("enter", until=lambda: chat.prompt == "[pasted picture]")
+        await chat.enter("/paste", until=lambda: chat.prompt == "[pasted picture]")
         await chat.type(" what?")
         await chat.next_request("enter")
         assert _asked(chat) == ([f"{MARK} what?"], ["pasted picture"])

@@ -205,8 +205,7 @@ async def test_one_key_unfolds_the_reasoning_of_every_answer() -> None:
     async with long_chat(path(first=first, reasoning="deep thought")) as chat:
         await chat.press("ctrl+t", "ctrl+home", shows="look at this")
         await chat.shows("deep thought")
-        await chat.click("notes")
-        await chat.shows("the contents")
+        await chat.click("notes", shows="the contents")
 
 
 async def test_a_growing_answer_costs_the_same_below_many_messages(monkeypatch: pytest.MonkeyPatch) -> None:

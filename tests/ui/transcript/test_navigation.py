@@ -64,8 +64,7 @@ async def test_a_key_copies_from_the_answer_in_view(copied: list[tuple[str, str]
 async def test_a_click_on_its_label_copies_a_code_block(copied: list[tuple[str, str]]) -> None:
     async with open_chat() as chat:
         await chat.exchange("code", TWO)
-        await chat.click("copy 2")
-        await chat.until(lambda: copied == [("ls", "code block 2 of 2")])
+        await chat.click("copy 2", until=lambda: copied == [("ls", "code block 2 of 2")])
         assert chat.screen.view.messages.chosen is None
 
 
