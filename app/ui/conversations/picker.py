@@ -14,6 +14,7 @@ from textual.getters import query_one
 from textual.message import Message
 from textual.widgets import Input
 
+from app.conversations.search import Hit
 from app.core.printable import printable
 from app.session.session import Session
 from app.ui.actions import bindings
@@ -169,14 +170,10 @@ class ConversationPicker(Vertical):
         """Show the found conversations, with one of them chosen; None keeps the index."""
         query, current, marks = self.search_input.value, self._session.conversation.number, self._session.marks
         known = {summary.id: summary for summary in self._library.summaries()}
+        found: dict[int, Hit | None] = dict.fromkeys(list(known)[:_MAX_LISTED])
         if query.strip():
-            hits = {hit.conversation: hit for hit in self._library.search(query) if hit.conversation in known}
-            rows = [ConversationRow(known[one], one == current, hit, marks.get(one)) for one, hit in hits.items()]
-        else:
-            rows = [
-                ConversationRow(summary, one == current, None, marks.get(one))
-                for one, summary in list(known.items())[:_MAX_LISTED]
-            ]
+            found = {hit.conversation: hit for hit in self._library.search(query) if hit.conversation in known}
+        rows = [ConversationRow(known[one], one == current, hit, marks.get(one)) for one, hit in found.items()]
         ids = [row.summary.id for row in rows]
         index = ids.index(chosen) if chosen in ids else self.conversations.index
         self.conversations.show_rows(rows, index, "Nothing found." if query.strip() else "No conversations yet.")

@@ -64,7 +64,9 @@ def _folded_text(title: str, text: str) -> Folding:
 
 
 def folded_attachment(attachment: Attachment) -> Folding:
-    """Return an attachment under its name and size."""
+    """Return an attachment under its name and size; a picture has a preview."""
+    if attachment.picture is not None:
+        return PicturePreview(attachment.picture)
     about = f"  {size(attachment.size)}" if attachment.is_file else ""
     return _folded_text(f"{printable(attachment.name)}{about}", attachment.text)
 
@@ -139,9 +141,9 @@ class Reasoning(Folding):
 class PicturePreview(Folding):
     """Name and size of a picture; if open, a preview."""
 
-    def __init__(self, attachment: Attachment, picture: Picture) -> None:
+    def __init__(self, picture: Picture) -> None:
         self.picture = picture
-        self._about = [f"{printable(attachment.name)}  {picture.width:,} × {picture.height:,}", "", ""]
+        self._about = [f"{printable(picture.shown)}  {picture.width:,} × {picture.height:,}", "", ""]
         """Name, bytes and tokens, as far as they are known."""
         super().__init__(self._about[0], MessagePart(prefix=_INDENT))
         self.fold(opened=True)

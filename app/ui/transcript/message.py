@@ -17,7 +17,7 @@ from app.core.printable import printable
 from app.models.pair_info import PairInfo
 from app.ui.key_names import for_chat, key
 from app.ui.reading.rows import BriefRow, Row
-from app.ui.transcript.foldings import Folding, PicturePreview, folded_attachment, folded_result, folded_summary
+from app.ui.transcript.foldings import Folding, folded_attachment, folded_result, folded_summary
 from app.ui.transcript.parts import QUIET, MessagePart
 from app.ui.widgets.row_canvas import typed_rows
 
@@ -188,13 +188,8 @@ class UserMessage(MessageItem):
 
     def lay_out(self) -> None:
         compaction, (_, attachments) = self.node.compaction, split(self.node.text)
-        self.foldings = [
-            *([folded_summary(compaction.summary)] if compaction is not None else []),
-            *(
-                folded_attachment(each) if each.picture is None else PicturePreview(each, each.picture)
-                for each in attachments
-            ),
-        ]
+        summary = [folded_summary(compaction.summary)] if compaction is not None else []
+        self.foldings = [*summary, *map(folded_attachment, attachments)]
         self.parts = [self._label, *chain(*(folding.parts for folding in self.foldings)), self._passage]
 
     def part_with(self, words: re.Pattern[str]) -> MessagePart:
