@@ -21,9 +21,15 @@ from tests.hanging import HANGS_S
 
 MARKS = [pytest.mark.terminal, pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is absent")]
 """Marks for every module whose tests open a terminal."""
+Condition = Callable[[str], object]
+"""Returns whether the screen shows what is waited for."""
 _ROOT = Path(__file__).parents[2]
 _STAYS_S = 900
 """How long the window outlives the program: longer than any wait, so that a failed test shows the screen."""
+
+
+def _anything(_: str) -> bool:
+    return True
 
 
 class Terminal:
@@ -56,16 +62,25 @@ class Terminal:
         """Return the output, including the scrollback."""
         return self._tmux("capture-pane", "-p", "-S", "-")
 
-    def type(self, text: str) -> None:
+    def type(self, text: str, *, until: Condition = _anything) -> str:
+        """Type a text, and wait as `until` does."""
         self._tmux("send-keys", "-l", text)
+        return self.until(until)
 
-    def press(self, *keys: str) -> None:
+    def press(self, *keys: str, until: Condition = _anything) -> str:
+        """Press keys, and wait as `until` does."""
         self._tmux("send-keys", *keys)
+        return self.until(until)
+
+    def enter(self, line: str, *, until: Condition = _anything) -> str:
+        """Type a line, press Enter, and wait as `until` does."""
+        self.type(line)
+        return self.press("Enter", until=until)
 
     def resize(self, width: int, height: int) -> None:
         self._tmux("resize-window", "-x", str(width), "-y", str(height))
 
-    def until(self, is_reached: Callable[[str], object]) -> str:
+    def until(self, is_reached: Condition) -> str:
         """Wait until the screen meets a condition; return the screen."""
         deadline = time.monotonic() + HANGS_S
         while time.monotonic() < deadline:
@@ -74,8 +89,10 @@ class Terminal:
             time.sleep(0.05)
         pytest.fail(f"condition not met; the screen shows:\n{self.screen}")
 
-    def exit_code(self) -> int:
-        """Wait for the program to end; return its exit code."""
+    def exit_code(self, *keys: str) -> int:
+        """Press keys, and wait for the program to end; return its exit code."""
+        if keys:
+            self.press(*keys)
         self.until(lambda _: self._status.exists() and self._status.read_text())
         return int(self._status.read_text())
 

@@ -13,9 +13,7 @@ pytestmark = MARKS
 
 def _in_the_middle(start: Callable[..., Terminal]) -> Terminal:
     terminal = start("--temp", "0", "--no-draft")
-    terminal.type("Write a very long story about a lighthouse.")
-    terminal.press("Enter")
-    terminal.until(has_stored_text)
+    terminal.enter("Write a very long story about a lighthouse.", until=has_stored_text)
     assert terminal.modes == "101"
     return terminal
 
@@ -27,17 +25,13 @@ def test_the_conversation_is_opened_again_with_enter(start: Callable[..., Termin
     terminal.until(lambda s: f"tandem: The program crashed ({number.name})" in s and "Press enter" in s)
     assert terminal.modes == "010"
 
-    terminal.press("Enter")
-    terminal.until(lambda s: "cut before its end; ctrl+g continues" in s and " ready " in s)
-    terminal.press("C-g")
-    terminal.until(lambda s: re.search(r"\d tok/s", s))
+    terminal.press("Enter", until=lambda s: "cut before its end; ctrl+g continues" in s and " ready " in s)
+    terminal.press("C-g", until=lambda s: re.search(r"\d tok/s", s))
     (engine,) = terminal.program.children()
     engine.send_signal(number)
     terminal.until(lambda s: f"The engine process crashed ({number.name})" in s and " ready " in s)
-    terminal.press("C-g")
-    terminal.until(lambda s: re.search(r"\d tok/s", s))
-    terminal.press("C-q")
-    assert terminal.exit_code() == 0
+    terminal.press("C-g", until=lambda s: re.search(r"\d tok/s", s))
+    assert terminal.exit_code("C-q") == 0
 
 
 def test_another_key_leaves_with_a_usable_terminal(start: Callable[..., Terminal]) -> None:

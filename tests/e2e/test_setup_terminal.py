@@ -34,11 +34,9 @@ def test_a_stopped_set_up_continues_where_it_was(hub: LoopbackHub, tmp_path: Pat
     )
     terminal = Terminal(tmp_path, *command)
     terminal.until(lambda screen: "Download? [Y/n]" in screen)
-    terminal.press("Enter")
-    terminal.until(lambda screen: stall.reached.is_set() and "target 1 MB of" in screen)
+    terminal.press("Enter", until=lambda screen: stall.reached.is_set() and "target 1 MB of" in screen)
     # The connection is still silent: a stop does not wait for it.
-    terminal.press("C-c")
-    terminal.until(lambda screen: "Downloads are kept" in screen)
+    terminal.press("C-c", until=lambda screen: "Downloads are kept" in screen)
     assert terminal.exit_code() == 130
     stall.release()
     terminal.close()
@@ -46,8 +44,7 @@ def test_a_stopped_set_up_continues_where_it_was(hub: LoopbackHub, tmp_path: Pat
     (tmp_path / "again").mkdir()
     again = Terminal(tmp_path / "again", *command)
     again.until(lambda screen: "Download? [Y/n]" in screen)
-    again.press("Enter")
-    again.until(lambda screen: "mine is set up." in screen)
+    again.press("Enter", until=lambda screen: "mine is set up." in screen)
     assert again.exit_code() == 0
     again.close()
     assert hub.asked("big-Q4_K_M.gguf", origin="cdn")[-1].headers["range"] == f"bytes={1 << 20}-"
@@ -60,8 +57,7 @@ def test_without_a_pair_the_best_ones_are_proposed_and_none_is_forced(hub: Loopb
     assert "This machine:" in printed
     # On a slow machine, the pairs fit but are slow.
     assert "fits:" in printed or "slow:" in printed
-    terminal.press("q", "Enter")
-    terminal.until(lambda screen: "Nothing was set up." in screen)
+    terminal.press("q", "Enter", until=lambda screen: "Nothing was set up." in screen)
     assert terminal.exit_code() == 0
     terminal.close()
 
@@ -72,10 +68,8 @@ def test_one_key_opens_a_local_model_on_a_new_machine(hub: LoopbackHub, tmp_path
     screen = terminal.until(lambda screen: "nothing is downloaded" in screen)
     assert "demo" in screen.lower()
     # A hasty second key press does nothing that cannot be undone.
-    terminal.press("Enter", "Enter")
-    screen = terminal.until(lambda screen: " ready " in screen)
+    screen = terminal.press("Enter", "Enter", until=lambda screen: " ready " in screen)
     assert "SmolLM2-135M-Instruct Q4_1 + Q2_K" in screen
-    terminal.press("C-q")
-    assert terminal.exit_code() == 0
+    assert terminal.exit_code("C-q") == 0
     terminal.close()
     assert not hub.asked("*", origin="cdn")

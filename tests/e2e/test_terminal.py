@@ -28,25 +28,18 @@ def test_a_conversation(start: Callable[..., Terminal]) -> None:
     screen = terminal.until(lambda s: " ready " in s)
     assert "SmolLM2-135M-Instruct Q4_1 + Q2_K" in screen
 
-    terminal.type("Name the capital of France.")
-    terminal.press("Enter")
-    terminal.until(lambda s: "Paris" in s)
+    terminal.enter("Name the capital of France.", until=lambda s: "Paris" in s)
     if "esc stop" in terminal.until(_READOUTS.search):
         # Small models sometimes never end.
-        terminal.press("Escape")
-        terminal.until(lambda s: "esc stop" not in s)
+        terminal.press("Escape", until=lambda s: "esc stop" not in s)
 
-    terminal.type("Write a very long story about the sea, with many chapters.")
-    terminal.press("Enter")
+    terminal.enter("Write a very long story about the sea, with many chapters.")
     terminal.until(lambda s: re.search(r"\d tok/s", s))
-    terminal.type("typed while it answers")
-    terminal.until(lambda s: "typed while it answers" in s and "esc stop" in s)
-    terminal.press("Escape")
-    terminal.until(lambda s: "stopped" in s)
+    terminal.type("typed while it answers", until=lambda s: "typed while it answers" in s and "esc stop" in s)
+    terminal.press("Escape", until=lambda s: "stopped" in s)
 
     # On a busy machine the answer may end before Escape, and the next key would be read as alt with that key.
-    terminal.press("Space", "C-q")
-    assert terminal.exit_code() == 0
+    assert terminal.exit_code("Space", "C-q") == 0
 
 
 @pytest.mark.parametrize(
@@ -58,9 +51,7 @@ def test_an_end_during_an_answer_restores_the_terminal_and_keeps_what_was_shown(
     start: Callable[..., Terminal], end: Callable[[Terminal], None], code: int
 ) -> None:
     terminal = start("--temp", "0", "--draft-n-max", "7")
-    terminal.type("Write a very long story about the sea.")
-    terminal.press("Enter")
-    terminal.until(_READOUTS.search)
+    terminal.enter("Write a very long story about the sea.", until=_READOUTS.search)
     end(terminal)
     assert terminal.exit_code() == code
     assert terminal.screen.strip() == ""
@@ -72,30 +63,21 @@ def test_an_end_during_an_answer_restores_the_terminal_and_keeps_what_was_shown(
 
 def test_after_a_kill_the_conversation_is_there_and_the_answer_marked(start: Callable[..., Terminal]) -> None:
     terminal = start("--temp", "0")
-    terminal.type("Write a very long story about a lighthouse, with many chapters.")
-    terminal.press("Enter")
-    terminal.until(has_stored_text)
+    terminal.enter("Write a very long story about a lighthouse, with many chapters.", until=has_stored_text)
     terminal.kill()
 
     again = start("--temp", "0")
     again.until(lambda s: " ready " in s)
-    again.press("C-o")
-    again.until(lambda s: "type to search" in s and "Write a very long story" in s)
-    again.type("lighthouse")
-    again.until(lambda s: "Write a very long story" in s and "Nothing" not in s)
+    again.press("C-o", until=lambda s: "type to search" in s and "Write a very long story" in s)
+    again.type("lighthouse", until=lambda s: "Write a very long story" in s and "Nothing" not in s)
     again.press("Enter")
     # It opens at the found message; the end of a long message is further down.
     again.until(lambda s: "type to search" not in s and "Answer" in s)
-    again.press("C-End")
-    again.until(lambda s: "cut before its end; ctrl+g continues" in s)
-    again.press("C-g")
-    again.until(lambda s: re.search(r"\d tok/s", s) and "cut before its end" not in s)
-    again.press("Escape")
-    again.until(lambda s: "stopped; ctrl+g continues" in s)
-    again.press("C-Up")
-    again.until(lambda s: "enter edit" in s)
-    again.press("C-q")
-    assert again.exit_code() == 0
+    again.press("C-End", until=lambda s: "cut before its end; ctrl+g continues" in s)
+    again.press("C-g", until=lambda s: re.search(r"\d tok/s", s) and "cut before its end" not in s)
+    again.press("Escape", until=lambda s: "stopped; ctrl+g continues" in s)
+    again.press("C-Up", until=lambda s: "enter edit" in s)
+    assert again.exit_code("C-q") == 0
 
 
 def test_the_program_starts_with_any_shell_and_any_folder_name(
@@ -108,8 +90,7 @@ def test_the_program_starts_with_any_shell_and_any_folder_name(
     monkeypatch.setenv("SHELL", shutil.which("false") or "")
     terminal = start("--target", "/nowhere/a big one.gguf")
     terminal.until(lambda s: "/nowhere/a big one.gguf" in s)
-    terminal.press("C-c", "C-c")
-    assert terminal.exit_code() == 0
+    assert terminal.exit_code("C-c", "C-c") == 0
 
 
 _FIGURES = r"\d+(\.\d)? tok/s"
@@ -124,22 +105,17 @@ def _sides(screen: str) -> list[str]:
 def _asks(terminal: Terminal) -> str:
     """Send a prompt; return the lines of its answer."""
     terminal.until(lambda s: " ready " in s)
-    terminal.type("Name the capital of France.")
-    terminal.press("Enter")
-    screen = terminal.until(lambda s: "Paris" in s and re.search(_FIGURES, s))
+    screen = terminal.enter("Name the capital of France.", until=lambda s: "Paris" in s and re.search(_FIGURES, s))
     return next(line for line in screen.splitlines() if "Paris" in line).strip()
 
 
 def test_both_sides_answer_and_the_conversation_is_unchanged(start: Callable[..., Terminal]) -> None:
     terminal = start("--temp", "0", "--max-tokens", "16")
     answer = _asks(terminal)
-    terminal.type("half a prom")
-    terminal.until(lambda s: "half a prom" in s)
-    terminal.press("C-u")
-    terminal.until(lambda s: "ask anything" in s)
+    terminal.type("half a prom", until=lambda s: "half a prom" in s)
+    terminal.press("C-u", until=lambda s: "ask anything" in s)
 
-    terminal.press("F2", "F2")
-    terminal.until(lambda s: len(_sides(s)) == 2)
+    terminal.press("F2", "F2", until=lambda s: len(_sides(s)) == 2)
     screen = terminal.until(_VERDICT.search)
     plain, drafted = _sides(screen)
     assert "Without draft" in plain
@@ -151,15 +127,11 @@ def test_both_sides_answer_and_the_conversation_is_unchanged(start: Callable[...
     assert "first token" in told
     assert re.search(r"both sides reuse \d+ cached tokens", told)
 
-    terminal.press("Escape")
-    screen = terminal.until(lambda s: "ask anything" in s)
+    screen = terminal.press("Escape", until=lambda s: "ask anything" in s)
     assert answer in screen
     assert not _sides(screen)
-    terminal.type("Are you sure?")
-    terminal.press("Enter")
-    terminal.until(lambda s: s.count("Answer") == 2 and re.search(_FIGURES, s))
-    terminal.press("C-q")
-    assert terminal.exit_code() == 0
+    terminal.enter("Are you sure?", until=lambda s: s.count("Answer") == 2 and re.search(_FIGURES, s))
+    assert terminal.exit_code("C-q") == 0
 
 
 _MOST_PROMPTS = 8
@@ -169,8 +141,7 @@ def test_a_full_context_goes_on_with_a_summary(start: Callable[..., Terminal]) -
     terminal = start("--temp", "0", "--ctx", "512", "--max-tokens", "90", "--no-draft", "--titles", "off")
     terminal.until(lambda s: " ready " in s)
     for number in range(_MOST_PROMPTS):
-        terminal.type(f"Tell me fact number {number} about lighthouses.")
-        terminal.press("Enter")
+        terminal.enter(f"Tell me fact number {number} about lighthouses.")
         # The footer offers another answer when this answer has ended.
         terminal.until(lambda s: "esc stop" in s)
         screen = terminal.until(lambda s: "ctrl+r regenerate" in s)
@@ -178,8 +149,7 @@ def test_a_full_context_goes_on_with_a_summary(start: Callable[..., Terminal]) -
             break
     else:
         raise AssertionError(f"no summary after {_MOST_PROMPTS} prompts:\n{screen}")
-    terminal.press("C-q")
-    assert terminal.exit_code() == 0
+    assert terminal.exit_code("C-q") == 0
 
 
 def test_a_paste_with_colors_presses_no_keys(start: Callable[..., Terminal], tmp_path: Path) -> None:
@@ -192,8 +162,7 @@ def test_a_paste_with_colors_presses_no_keys(start: Callable[..., Terminal], tmp
     screen = terminal.until(lambda s: "more text that is longer than any key" in s)
     assert "[31mred[0m and" in screen
     assert "Answer" not in screen
-    terminal.press("C-q")
-    assert terminal.exit_code() == 0
+    assert terminal.exit_code("C-q") == 0
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no terminal to close like this")
