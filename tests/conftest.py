@@ -1,4 +1,4 @@
-"""Fixtures for all tests: separate folders, the demo models, and the real pair if available."""
+"""Fixtures for all tests: separate folders, the demo models, and usual signals."""
 
 import gc
 import os
@@ -22,6 +22,8 @@ _WITHOUT_DEADLINE = settings(deadline=None, suppress_health_check=(HealthCheck.t
 settings.register_profile("repeatable", _WITHOUT_DEADLINE, derandomize=True, max_examples=40)
 settings.register_profile("hunt", _WITHOUT_DEADLINE, max_examples=3000)
 settings.load_profile("repeatable")
+ENDS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+"""External termination signals."""
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A script starts background jobs with SIGINT ignored, and the tested programs would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -109,6 +111,18 @@ def demo_draft(own_folders: Path) -> Path:
     cache_dir().mkdir(parents=True, exist_ok=True)
     with FileLock(cache_dir() / "draft.lock"):
         return demo.draft_file(cache_dir())
+
+
+@pytest.fixture
+def signals() -> Iterator[None]:
+    """Restore signal handlers after a test."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, *ENDS)}
+    for number in ENDS:
+        # The test run may ignore them, as under nohup.
+        signal.signal(number, signal.SIG_DFL)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture

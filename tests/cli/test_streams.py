@@ -16,12 +16,11 @@ from app.conversations.attached import Attachment, compose
 from app.conversations.message import pictures_in
 from app.core.errors import INTERRUPTED, UsageError
 from app.core.pictures import MARK, PictureLimits
+from tests.conftest import ENDS
 from tests.core.test_pictures import png
 from tests.tandem import run_python
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="a POSIX shell closes streams")
-ENDS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-"""External termination signals."""
 ATTACHED = compose("Explain.", [Attachment("standard input", "Grüße\nan alle")])
 
 
@@ -138,18 +137,6 @@ def test_nothing_slow_is_imported_before_ctrl_c_is_handled() -> None:
         [sys.executable, "-S", "-c", code, here], capture_output=True, text=True, check=False, cwd=here
     )
     assert ended.stdout == "set()\n"
-
-
-@pytest.fixture
-def signals() -> Iterator[None]:
-    """Restore signal handlers after a test."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, *ENDS)}
-    for number in ENDS:
-        # The test run may ignore them, as under nohup.
-        signal.signal(number, signal.SIG_DFL)
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
 
 
 @pytest.mark.usefixtures("signals")

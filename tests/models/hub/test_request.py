@@ -3,7 +3,6 @@
 import os
 import signal
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import httpx2
@@ -182,22 +181,12 @@ def test_a_connection_that_cannot_be_set_up_names_the_variable(
 
 
 SHORT_S = 0.2
-TERM = getattr(signal, "SIGTERM", signal.SIGINT)
 
 
 @pytest.fixture(autouse=True)
 def no_client_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a cancel or a deadline, a Hub lookup never ends."""
     monkeypatch.setattr("app.models.hub.client._REQUEST_TIMEOUT", None)
-
-
-@pytest.fixture
-def default_signals() -> Iterator[None]:
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, TERM)}
-    signal.signal(TERM, signal.SIG_DFL)
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
 
 
 def stall(hub: LoopbackHub, path: str = "*") -> Stall:
@@ -208,12 +197,12 @@ def target_facts() -> ModelFacts:
     return facts_of(resolve(HubModel(TARGET), no_demo, Watched()), Watched())
 
 
-@pytest.mark.usefixtures("home", "default_signals")
+@pytest.mark.usefixtures("home", "signals")
 @pytest.mark.parametrize(
     ("command", "path", "number"),
     [
         (["setup", *BOTH, "--yes"], "*.gguf", signal.SIGINT),
-        (["pairs", "check", TARGET, DRAFT], "/api/models/*", TERM),
+        (["pairs", "check", TARGET, DRAFT], "/api/models/*", signal.SIGTERM),
         (["pairs", "find", TARGET], "*.gguf", signal.SIGINT),
         (["pairs", "add", "mine", TARGET, DRAFT], "/api/models/*", signal.SIGINT),
     ],
