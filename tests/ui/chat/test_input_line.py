@@ -56,9 +56,7 @@ async def test_a_disk_error_is_visible_beside_a_long_answer(file: Path) -> None:
         store = chat.screen.session.library.store
         assert store is not None
         store.database.connection.execute("PRAGMA query_only = ON")
-        chat.engine.says("line\n\n" * 60)
-        chat.engine.finishes()
-        await chat.ready()
+        await chat.answer("line\n\n" * 60)
         await chat.until(lambda: "cannot be written. Check the folder" in " ".join(chat.text.split()))
         await chat.enter("three", until=lambda: chat.prompt == "three")
         assert "cannot be written. Check the folder" in " ".join(chat.text.split())

@@ -29,8 +29,7 @@ async def test_quit_during_an_answer_with_an_engine_that_does_not_end() -> None:
         assert chat.app.return_code == 0
         assert chat.engine.cancelled == 1
     # The worker's thread may still send events.
-    chat.engine.says("late")
-    chat.engine.finishes()
+    chat.engine.goes_on("late")
 
 
 async def test_events_after_quitting_are_dropped() -> None:

@@ -32,8 +32,7 @@ async def test_a_prompt_sent_during_an_answer_waits_above_the_input_and_is_asked
         assert chat.prompt == "one"
         await chat.pilot.press("down")
         assert len(chat.engine.requests) == 1
-        chat.engine.says("first")
-        chat.engine.finishes()
+        chat.engine.goes_on("first")
         await chat.until(lambda: len(chat.engine.requests) == 2)
         await chat.shows("waiting  three")
         chat.engine.says("second")
@@ -67,8 +66,7 @@ async def test_an_answer_ends_while_another_conversation_is_open(tmp_path: Path)
         assert "context 0 of 32k" in chat.status
         await chat.shows("… old")
         await queue(chat, "new")
-        chat.engine.says(" and more")
-        chat.engine.finishes()
+        chat.engine.goes_on(" and more")
         await chat.until(lambda: len(chat.engine.requests) == 2)
         await chat.shows('"old" is answered; ctrl+o opens it.', "✓ old")
         chat.engine.says("fresh")

@@ -42,6 +42,11 @@ class SettingsChat(Chat):
     async def close(self) -> None:
         await self.in_front("escape")
 
+    async def change(self, words: str, *keys: str, shows: str | None = None) -> None:
+        """Choose the first setting that a filter finds, and press keys; wait for a text if one is given."""
+        await self.find(words)
+        await self.press(*keys, shows=shows)
+
     async def find(self, words: str, *, shows: str | None = None) -> None:
         """Filter, so that the first found setting is chosen; wait for a text if one is given."""
         self.panel.filter_input.value = words

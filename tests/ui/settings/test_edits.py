@@ -62,8 +62,7 @@ async def test_the_setting_shows_the_context_and_its_limit(file: Path) -> None:
 async def test_a_context_longer_than_the_limit_is_saved_with_a_remark(file: Path) -> None:
     async with open_settings(file, opened=False) as chat:
         await loaded(chat)
-        await chat.find("ctx")
-        await chat.press("enter", *"16384", "enter")
+        await chat.change("ctx", "enter", *"16384", "enter")
         # It applies to other pairs too, so it is kept.
         await chat.shows(f"At most 8,192 tokens: {TRAINED}.")
         assert chat.live.resolved()["model.ctx"] == 16384

@@ -70,13 +70,11 @@ async def test_a_typed_value_is_checked_while_typed_and_saved_with_enter(file: P
 
 async def test_left_and_right_change_choices_and_numbers(file: Path) -> None:
     async with open_settings(file) as chat:
-        await chat.find("draft.mode")
-        await chat.press("right")
+        await chat.change("draft.mode", "right")
         assert chat.live.resolved()["draft.mode"] == "fixed"
         await chat.press("left", "left")
         assert chat.live.resolved()["draft.mode"] == "off"
-        await chat.find("sampling.temp")
-        await chat.press("right")
+        await chat.change("sampling.temp", "right")
         assert chat.live.resolved()["sampling.temp"] == 0.9
         await chat.close()
         await chat.send("hello")
@@ -86,8 +84,7 @@ async def test_left_and_right_change_choices_and_numbers(file: Path) -> None:
 
 async def test_a_number_of_fixed_drafting_shows_that_it_needs_the_mode(file: Path) -> None:
     async with open_settings(file) as chat:
-        await chat.find("n_max")
-        await chat.press("right", shows="n_max takes effect with mode fixed.")
+        await chat.change("n_max", "right", shows="n_max takes effect with mode fixed.")
         assert chat.live.resolved()["draft.mode"] == "auto"
 
 
@@ -95,8 +92,7 @@ async def test_leaving_offers_a_reload_that_keeps_the_conversation(file: Path) -
     async with open_settings(file, opened=False) as chat:
         await chat.exchange("one", "first")
         await chat.open()
-        await chat.find("model.kv_type")
-        await chat.press("right", shows="after reload, settings.toml")
+        await chat.change("model.kv_type", "right", shows="after reload, settings.toml")
         await chat.press("escape", shows="Reload the models for model.kv_type? Enter now, esc later")
         await chat.press("enter", until=lambda: chat.engine.loads == 2)
         assert chat.live.waiting == ()
@@ -125,8 +121,7 @@ async def test_a_conversation_has_settings_of_its_own(file: Path, tmp_path: Path
     database = tmp_path / "conversations.db"
     async with open_settings(file, store=lambda: Store(database)) as chat:
         await chat.press("tab", shows="for this conversation")
-        await chat.find("answer.system")
-        await chat.press("enter", *"Be", "ctrl+j", *"brief.", "enter")
+        await chat.change("answer.system", "enter", *"Be", "ctrl+j", *"brief.", "enter")
         await chat.until(lambda: chat.live.resolved()["answer.system"] == "Be\nbrief.")
         await chat.close()
         await chat.exchange("one", "first")
@@ -164,8 +159,7 @@ async def test_the_values_for_all_are_shown_and_changed_beside_those_of_a_conver
 async def test_a_value_that_a_preset_overrides_is_reset_too(file: Path) -> None:
     file.write_text('preset = "creative"\n[sampling]\ntemp = 0.3')
     async with open_settings(file) as chat:
-        await chat.find("sampling.temp")
-        await chat.press("ctrl+x", shows="Reset: 1.1 (preset creative) counts now.")
+        await chat.change("sampling.temp", "ctrl+x", shows="Reset: 1.1 (preset creative) counts now.")
         assert "temp" not in file.read_text()
 
 
@@ -180,8 +174,7 @@ async def test_imported_settings_cannot_send_control_sequences(file: Path, tmp_p
         await chat.screen.controller.open_conversation(1)
         await chat.open()
         for name, words in (("answer.system", "Be]0;owned"), ("answer.stop", "[2Jend")):
-            await chat.find(name)
-            await chat.press("enter", shows=words)
+            await chat.change(name, "enter", shows=words)
             strips = chat.panel._compositor.render_strips(chat.panel.size)
             assert not any(set("\x1b\x07") & set(strip.text) for strip in strips)
             await chat.press("escape")
@@ -189,8 +182,7 @@ async def test_imported_settings_cannot_send_control_sequences(file: Path, tmp_p
 
 async def test_the_scope_does_not_change_during_editing(file: Path) -> None:
     async with open_settings(file) as chat:
-        await chat.find("answer.system")
-        await chat.press("enter", *"For all")
+        await chat.change("answer.system", "enter", *"For all")
         await chat.pilot.click("#scope")
         await chat.press("enter", until=lambda: "For all" in file.read_text())
         assert chat.live.document == {}
@@ -201,8 +193,7 @@ async def test_model_settings_apply_to_all_conversations(file: Path) -> None:
         await chat.press("tab")
         await chat.find("model.ctx")
         await chat.press("enter", shows="model.ctx applies to all conversations; tab changes the scope.")
-        await chat.find("model.fit")
-        await chat.press("right")
+        await chat.change("model.fit", "right")
         assert chat.live.resolved()["model.fit"] == "auto"
 
 
@@ -237,8 +228,7 @@ async def test_presets_are_chosen_and_saved(file: Path) -> None:
         await chat.until(lambda: chat.live.preset == "precise")
         await chat.find("sampling.temp", shows="preset")
         await chat.press("enter", *"0.4", "enter", shows="Saved, but 0 (preset precise) counts here.")
-        await chat.find("")
-        await chat.press("ctrl+s", shows="name of the preset")
+        await chat.change("", "ctrl+s", shows="name of the preset")
         await chat.press(*"none", "enter", shows="Choose a name other than none.")
         await chat.press(*"x", "enter")
         await chat.until(lambda: "nonex" in chat.live.presets)
@@ -259,19 +249,16 @@ async def test_a_full_disk_is_an_error_on_the_screen(file: Path, monkeypatch: py
 
     async with open_settings(file) as chat:
         monkeypatch.setattr(SettingsFile, "set", refuse)
-        await chat.find("sampling.temp")
-        await chat.press("right", shows="No space left on device. Check the disk.")
+        await chat.change("sampling.temp", "right", shows="No space left on device. Check the disk.")
         assert chat.live.resolved()["sampling.temp"] == 0.8
 
 
 async def test_theme_and_motion_act_at_once_and_are_kept(file: Path) -> None:
     async with open_settings(file) as chat:
         app = chat.app
-        await chat.find("appearance.theme")
-        await chat.press("right")
+        await chat.change("appearance.theme", "right")
         assert app.theme == "tandem-light"
-        await chat.find("reduced_motion")
-        await chat.press("right")
+        await chat.change("reduced_motion", "right")
         assert app.animation_level == "full"
         app.theme = "nord"
         await chat.until(lambda: 'theme = "nord"' in file.read_text())
