@@ -121,8 +121,12 @@ class Schema:
 
 def target_of(root: Any, reference: str) -> Any:
     """Return the schema that a reference names in a document; None if there is none."""
+    other, _, pointer = unquote(reference).partition("#")
+    if other and not pointer:
+        # It names a whole other document.
+        return None
     node = root
-    for part in unquote(reference).partition("#")[2].split("/")[1:]:
+    for part in pointer.split("/")[1:]:
         key = part.replace("~1", "/").replace("~0", "~")
         try:
             node = node[int(key)] if isinstance(node, list) else node[key]

@@ -124,6 +124,7 @@ def test_a_text_parameter_that_looks_like_json_stays_text(form: CallFormat, text
         ({"anyOf": [{"type": "string"}, {"type": "integer"}]}, "12", 12),
         ({"anyOf": [{"type": "string"}, {"type": "integer"}]}, "true", "true"),
         ({"$ref": "#/$defs/name"}, "12", "12"),
+        ({"$ref": "https://example.com/name.json"}, "12", 12),
         ({"enum": ["1", "2"]}, "1", "1"),
         ({"enum": [1, 2]}, "1", 1),
         ({"const": "true"}, "true", "true"),
