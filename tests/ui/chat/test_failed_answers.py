@@ -109,10 +109,10 @@ async def test_a_hit_in_another_branch_opens_that_branch(file: Path) -> None:
         await chat.send("another one")
         await chat.until(lambda: chat.said == ["You   ◂ 2 / 2 ▸", "another one", "Answer"])
         found = ConversationPicker.Chosen(1, 1)
-        await chat.screen.controller.open_found(found)
+        await chat.screen.on_conversation_picker_chosen(found)
         await chat.shows("The found message is on another branch")
         await chat.answer("second")
-        await chat.screen.controller.open_found(found)
+        await chat.screen.on_conversation_picker_chosen(found)
         await chat.until(lambda: chat.said[:3] == ["You   ◂ 1 / 2 ▸", "the first attempt", "Answer"])
         await chat.next_request("ctrl+r")
         assert chat.asked == ["the first attempt"]
