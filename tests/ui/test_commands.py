@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from textual.app import App
 
 from app.conversations.export import to_json
-from app.conversations.store import Store
+from app.conversations.store import UNDO_S, Store
 from app.core.errors import AppError, UsageError
 from app.ui.commands import COMMANDS
 from app.ui.composer.completion import CHOSEN
@@ -287,6 +287,19 @@ async def test_an_import_adds_new_conversations_and_restores_deleted_ones(tmp_pa
         await chat.until(lambda: chat.screen.session.library.is_open)
         await chat.enter(f"/import {tmp_path / 'all.json'}", "Imported 1 conversation, 1 restored, 1 already there")
         assert {summary.title for summary in store.summaries()} == {"kept", "deleted", "new"}
+
+
+async def test_an_import_restores_a_conversation_that_undo_no_longer_restores(tmp_path: Path) -> None:
+    now = 0.0
+    store = Store(now=lambda: now)
+    exchange(store, "deleted", "x")
+    (tmp_path / "all.json").write_text(to_json([store.load(1)]))
+    store.delete(1)
+    now = 2 * UNDO_S
+    async with open_chat(store=lambda: store) as chat:
+        await chat.until(lambda: chat.screen.session.library.is_open)
+        await chat.enter(f"/import {tmp_path / 'all.json'}", "Imported 0 conversations, 1 restored")
+        assert [summary.title for summary in store.summaries()] == ["deleted"]
 
 
 async def test_the_answer_and_its_code_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -156,7 +156,8 @@ class ConversationCommands:
         conversations = await wrap_future(in_background(partial(read_file, file), "import"))
         known = self._library.do(lambda store: store.duplicates(conversations)) or ()
         new = [conversation for conversation, there in zip(conversations, known, strict=False) if there is None]
-        restored = set(self._library.deleted).intersection(known)
+        listed = {summary.id for summary in self._library.summaries()}
+        restored = [there for there in known if there is not None and there not in listed]
         self._library.do(lambda store: store.undelete(*restored))
         self._library.do(lambda store: store.insert(new))
         counts = {"restored": len(restored), "already there": len(known) - len(new) - len(restored)}
