@@ -131,7 +131,6 @@ class ActiveConversations:
 
     def give_up_deleted(self) -> None:
         """Withdraw the prompts of deleted conversations."""
-        deleted = self.library.deleted
         for conversation in set(self._order):
-            if conversation is not self.open and conversation.number in deleted:
+            if conversation is not self.open and self.library.has_deleted(conversation.number):
                 self.give_up(conversation)

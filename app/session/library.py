@@ -50,6 +50,7 @@ class Library:
         self.unwritten: StoreError | None = None
         self._opener: StoreOpener | None = open_store or _in_memory
         self._clock = clock
+        self._deleted_here: set[int] = set()
         self._backed_up: float | None = None
         self._reported = "", 0.0
         """The last error and its time."""
@@ -175,11 +176,16 @@ class Library:
     def delete(self, conversation: int) -> None:
         """Delete a conversation; `undelete` restores it."""
         self.do(lambda store: store.delete(conversation))
+        self._deleted_here.add(conversation)
 
     @property
     def deleted(self) -> tuple[int, ...]:
         """The conversations that can be restored, even from an earlier run, most recently deleted last."""
         return self.do(lambda store: store.deleted()) or ()
+
+    def has_deleted(self, conversation: int | None) -> bool:
+        """Return whether a conversation was deleted here; one that another Tandem deleted stays in use."""
+        return conversation in self._deleted_here and conversation in self.deleted
 
     def undelete(self) -> int | None:
         """Restore the last deleted conversation; return its id."""

@@ -170,7 +170,7 @@ class Session(ChatEvents):
         """Stop the answers of deleted conversations that are not open; their queued prompts stay as unsent text."""
         self._active.give_up_deleted()
         elsewhere = self.answered_elsewhere
-        if elsewhere in self.library.deleted:
+        if self.library.has_deleted(elsewhere):
             self._stop_running()
 
     def set_setting(self, name: str, value: Value) -> None:

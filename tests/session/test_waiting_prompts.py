@@ -124,6 +124,18 @@ def test_a_deleted_conversation_is_stopped_and_its_prompts_are_not_sent(chat: Sc
     assert (asked(chat), chat.session.phase) == (["a"], Phase.READY)
 
 
+def test_an_answer_goes_on_in_a_conversation_that_another_tandem_deletes(chat: ScriptedSession) -> None:
+    chat.session.send("a")
+    chat.session.send("b")
+    first = number_of(chat)
+    chat.session.new_conversation()
+    chat.other.delete(first)
+    chat.session.drop_deleted()
+    assert chat.engine.cancelled == 0
+    chat.finishes("1")
+    assert asked(chat) == ["a", "b"]
+
+
 def test_an_answer_elsewhere_keeps_the_settings_of_its_conversation(chat: ScriptedSession) -> None:
     chat.exchange("a", "1")
     first = number_of(chat)

@@ -261,7 +261,7 @@ class ChatController:
         if conversation is not None and conversation != here:
             self.view.hint.forget()
             await self._leave_for(conversation)
-        elif here in self.session.library.deleted:
+        elif self.session.library.has_deleted(here):
             await self._leave_for(None)
 
     async def open_found(self, found: ConversationPicker.Chosen | None) -> None:

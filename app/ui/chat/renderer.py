@@ -284,7 +284,7 @@ class Renderer:
             self._focus_options()
 
     def _report(self, ended: Outcome) -> None:
-        if ended.conversation in self._session.library.deleted:
+        if self._session.library.has_deleted(ended.conversation):
             return
         view, title = self._view, self._title(ended.conversation)
         outcome = "is answered" if ended.ending.failure is None else "was not answered"

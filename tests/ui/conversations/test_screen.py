@@ -56,6 +56,17 @@ async def test_a_conversation_shows_how_full_the_context_is_once_it_is_open(file
             assert status.used == shown
 
 
+async def test_a_conversation_that_another_tandem_deleted_stays_open(file: Path) -> None:
+    async with open_chat(store=lambda: Store(file)) as chat:
+        await chat.exchange("one", "first")
+        await chat.type("typed")
+        Store(file).delete(1)
+        await chat.list_conversations()
+        await chat.in_front("escape")
+        assert (chat.screen.session.conversation.number, chat.prompt) == (1, "typed")
+        await chat.shows("first")
+
+
 async def test_ctrl_n_keeps_the_old_one_and_the_drafts_of_both(file: Path) -> None:
     async with open_chat(store=lambda: Store(file)) as chat:
         await chat.exchange("one", "first")
