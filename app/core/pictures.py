@@ -67,7 +67,7 @@ class Picture:
 
     @property
     def shown(self) -> str:
-        """The name that errors call it by."""
+        """The name on the screen and in errors."""
         return self.name or "The picture"
 
 

@@ -11,8 +11,8 @@ RETRIED = "no recent speedup; Tandem retries occasionally"
 class Source(StrEnum):
     """Source of drafts: a draft model, layers that read the target's hidden rows, or n-grams.
 
-    A new kind is a row here and a class: a `DraftSource` (without a model, in `NativePair.free_sources` too), or a
-    `HeadContext` for layers of a model. The value is used in `--json`, in settings and in stored conversations.
+    A new kind is a row here and a class: a `DraftSource`, which is in `NativePair.free_sources` if it needs no model,
+    or a `HeadContext` for layers of a model. The value is used in `--json`, in settings and in stored conversations.
 
     Attributes:
         with_article: Name on the screen with its article.

@@ -198,7 +198,10 @@ def about_catalog(pair: Pair) -> tuple[str, ...]:
 
 
 def pair_by_name(name: str | None = None) -> KnownPair:
-    """Return a pair to load, by default the default pair. Raises PairError."""
+    """Return a pair to load, by default the default pair.
+
+    Raises PairError if its files are gone, or if no pair is set up. For other errors see `newest`.
+    """
     name = name or registry().read().default
     if name is None and not demo_is_installed() and (found := pairs_here()):
         drafted = next((pair.name for pair in found.values() if pair.draft is not None), next(iter(found)))
