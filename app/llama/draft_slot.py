@@ -179,9 +179,8 @@ class DraftSlot:
         self.context = context = Context(draft, params.draft_context(self._target_context.n_ctx), self._cancel)
         reserve(context, params.draft_model, is_planned=bool(params.memory))
         n_vocab = min(target.n_vocab, draft.n_vocab)
-        # The draft model reads line breaks instead of a picture.
-        has_others = n_vocab < target.n_vocab or self._target_context.encode_picture is not None
-        known = replace_unknown(n_vocab, _line_break(draft)) if has_others else None
+        # The draft model reads line breaks instead of a picture, which a stored state may have without a projector too.
+        known = replace_unknown(n_vocab, _line_break(draft))
         self.drafter = ModelDrafter(TokenCache(context, known), n_vocab, is_end=target.is_end)
 
     def _attach(self, model: Model, facts: HeadFacts, params: PairParams) -> None:

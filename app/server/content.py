@@ -30,7 +30,6 @@ class RequestPictures:
     Args:
         limits: Limits of a picture; None if pictures are refused.
         reader: Subject of the refusal, if pictures are refused.
-
     """
 
     def __init__(self, limits: PictureLimits | None = None, reader: str = "the loaded models read") -> None:

@@ -14,6 +14,7 @@ from app.conversations.message import Message, Role
 from app.core.errors import ContextOverflowError, DecodeError, Interrupted, ModelLoadError, PictureError
 from app.core.pictures import MARK, PictureData
 from app.engine import prompt_cache
+from app.engine.cache import TokenCache
 from app.engine.draft_source import DraftSource
 from app.engine.events import DraftLost, PromptProgress, Step
 from app.engine.fixed import FixedDrafting, NoDrafting
@@ -66,7 +67,12 @@ def new_pair(tmp_path: Path, open_pair: OpenPair, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(projector_loading, "projector_bytes", lambda *_: (0, 0))
 
     def make(
-        name: str, write_draft: Callable[..., Path] | None = None, *, mtp: bool = False, n_ctx: int = 1024
+        name: str,
+        write_draft: Callable[..., Path] | None = None,
+        *,
+        mtp: bool = False,
+        n_ctx: int = 1024,
+        sees: bool = True,
     ) -> NativePair:
         kind, target, encoder = KINDS[name], tmp_path / f"{name}.gguf", tmp_path / f"mmproj-{name}.gguf"
         if not target.is_file():
@@ -75,7 +81,9 @@ def new_pair(tmp_path: Path, open_pair: OpenPair, monkeypatch: pytest.MonkeyPatc
         draft = write_draft(tmp_path / "draft.gguf") if write_draft is not None else None
         model = ModelParams(load_mtp=mtp)
         settings = {"model.kv_type": "f32", "draft.kv_type": "f32"}
-        pair = open_pair(target, draft, n_ctx=n_ctx, model=model, settings=settings, projector=encoder)
+        pair = open_pair(
+            target, draft, n_ctx=n_ctx, model=model, settings=settings, projector=encoder if sees else None
+        )
         assert not pair.notices
         return pair
 
@@ -281,6 +289,23 @@ def test_a_conversation_with_a_picture_is_restored_from_memory_and_disk(
     assert back.n_cached >= len(prompt) - 17
     assert turn(pair, states, prompt, "a").tokens == expected
     states.close()
+
+
+def test_a_saved_picture_leaves_the_text_before_it_to_a_draft_model_without_a_projector(new_pair: NewPair) -> None:
+    def with_draft(*, sees: bool) -> tuple[NativePair, TokenCache]:
+        pair = new_pair("m-rope", KINDS["m-rope"].write_target, sees=sees)
+        assert pair.drafter is not None
+        assert pair.drafter.cache is not None
+        return pair, pair.drafter.cache
+
+    pair, cache = with_draft(sees=True)
+    prompt = prompt_of(pair, QUESTION, pictures=[a_picture("m-rope")])
+    list(cache.process(prompt, lambda: False))
+    saved = cache.save()
+    assert saved is not None
+    _, cache = with_draft(sees=False)
+    cache.restore(saved)
+    assert tuple(cache.tokens) == prompt
 
 
 class Stopping(projector.Projector):
