@@ -52,7 +52,7 @@ _Tools = Sequence[Mapping[str, Any]]
 
 
 class RenderingError(TemplateError):
-    """The template refuses a conversation or fails; it may take another. After a spent budget, none is tried."""
+    """The template refuses a conversation or fails; unlike after a spent budget, another form of it may work."""
 
 
 class ChatTemplate:

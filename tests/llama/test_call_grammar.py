@@ -291,6 +291,18 @@ def test_arguments_are_an_object_where_the_schema_names_no_type() -> None:
     assert not takes(by_name("hermes"), '<tool_call>\n{"name": "f", "arguments": []}\n</tool_call>', [untyped])
 
 
+@pytest.mark.parametrize("form", [by_name("qwen-xml"), by_name("olmo3"), by_name("gemma4")])
+def test_properties_beside_a_reference_join_those_behind_it(form: CallFormat) -> None:
+    one = tool("f", ("n",), n=NUMBER)
+    behind = {"type": "object", "properties": {"x": TEXT}, "required": ["x"]}
+    one["function"]["parameters"] |= {"$ref": "#/$defs/base", "$defs": {"base": behind}}
+    for arguments in ({"x": "1"}, {"n": 2}):
+        assert not takes(form, written(form, ("f", arguments)), [one], must_call=True)
+    text = written(form, ("f", {"x": "1", "n": 2}))
+    assert takes(form, text, [one], must_call=True)
+    assert read(text, [one]).values == [("f", {"x": "1", "n": 2})]
+
+
 @pytest.mark.parametrize("form", [HERMES, by_name("qwen-xml"), by_name("olmo3"), by_name("gemma4")])
 def test_references_stay_within_their_tool(form: CallFormat) -> None:
     tools = [tool(name, ("x",), x={"$ref": "#/$defs/X"}) for name in "fg"]

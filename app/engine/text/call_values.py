@@ -39,7 +39,7 @@ class Schema:
     """A JSON schema of one value, inside the document that its references point into.
 
     Attributes:
-        keywords: Those of the schema that it refers to, and its own.
+        keywords: Its own keywords, and those of the schema that it refers to.
     """
 
     def __init__(self, value: Any, root: Any = None) -> None:
@@ -48,7 +48,7 @@ class Schema:
             if not isinstance(value, dict) or not isinstance(reference := value.get("$ref"), str):
                 break
             target, beside = target_of(self._root, reference), {key: value[key] for key in value if key != "$ref"}
-            value = {**target, **beside} if isinstance(target, dict) else target
+            value = _joined(target, beside) if isinstance(target, dict) else target
         self.keywords: Mapping[str, Any] = value if isinstance(value, dict) else {}
 
     @property
@@ -135,8 +135,20 @@ def target_of(root: Any, reference: str) -> Any:
     return node
 
 
+def _joined(target: Mapping[str, Any], beside: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keywords of a schema and of the reference to it; an object has the properties of both."""
+    found: dict[str, Any] = {**target, **beside}
+    one, other = target.get("properties"), beside.get("properties")
+    if isinstance(one, dict) and isinstance(other, dict):
+        found["properties"] = {**one, **other}
+    one, other = target.get("required"), beside.get("required")
+    if isinstance(one, list) and isinstance(other, list):
+        found["required"] = [*one, *other]
+    return found
+
+
 def definitions_in(root: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schemas of a document that references name."""
+    """Return the definitions of a document, which its references name."""
     return {key: root[key] for key in ("$defs", "definitions") if key in root}
 
 
