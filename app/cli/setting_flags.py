@@ -67,7 +67,9 @@ _SHORTCUT_BY_VALUE: dict[tuple[str, object], str] = {
 _COMMAND_BY_ACTION = {
     "doctor": ("doctor",),
     "pairs": ("pairs", "list"),
+    "pairs.choose": ("pairs", "list"),
     "pairs.find": ("pairs", "find"),
+    "pairs.remove": ("pairs", "remove"),
     "setup": ("setup",),
     "setup.latest": ("setup",),
     "setup.models": ("setup",),

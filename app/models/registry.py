@@ -19,7 +19,7 @@ from app.core.fixes import fix
 from app.core.units import MAX_SIZE
 from app.models.catalog import Pair, read_pair, write_pair
 from app.models.model_names import part_names
-from app.models.source import HubModel, ModelSource
+from app.models.source import HubModel, LocalModel, ModelSource
 
 _LOCK_S = 10.0
 _MOVE_AWAY = "Move it away; ⟨setup⟩ writes it again and downloads nothing that is here."
@@ -75,11 +75,13 @@ class SetUp:
     @property
     def gone(self) -> PairError:
         """Return the error for a file that is missing or not accessible."""
-        missing = self._missing or self.target.path
-        return PairError(
-            f"{missing.name} of the pair {self.pair.name} is gone from {missing.parent}.",
-            f"Put it back, or set the pair up again: {fix('setup', self.pair.name)}",
-        )
+        missing, name = self._missing or self.target.path, self.pair.name
+        lost = (source for source, model in zip(self.pair.sources, self.models, strict=False) if not _is_here(model))
+        hint = f"Put it back, or set the pair up again: {fix('setup', name)}"
+        # Setup downloads files, but it cannot bring back the user's own.
+        if any(isinstance(source, LocalModel) for source in lost):
+            hint = f"Put it back, choose another pair (⟨pairs.choose⟩), or remove this one: {fix('pairs.remove', name)}"
+        return PairError(f"{missing.name} of the pair {name} is gone from {missing.parent}.", hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +183,10 @@ class Registry:
                 table["downloaded"] = sorted(map(str, now.downloaded))
             table["pairs"] = {name: _entry(pair) for name, pair in now.pairs.items()}
             atomic.write(self._file, tomli_w.dumps(table).encode())
+
+
+def _is_here(model: ModelOnDisk) -> bool:
+    return all(map(regular_file.is_file, model.parts))
 
 
 def _is_same(source: ModelSource, other: ModelSource) -> bool:

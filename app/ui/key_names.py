@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from textual.keys import REPLACED_KEYS, key_to_character
 
-from app.core.fixes import worded
+from app.core.fixes import command, worded
 from app.core.printable import printable
 from app.settings.table import BY_NAME, nearest
 from app.ui.actions import BY_ID
@@ -85,14 +85,16 @@ def for_pairs(text: str) -> str:
 
 
 def _pair_key(name: str) -> str | None:
-    if name.startswith("pairs."):
+    if name == "pairs.find":
         return key("pairs.add")
-    return key("pairs.choose") if name.startswith("setup") else None
+    return key("pairs.choose") if name.startswith(("pairs.choose", "setup")) else None
 
 
 def _words(name: str, arguments: list[str]) -> str | None:
     if name in BY_NAME:
         return ", ".join([key("chat.settings"), " ".join([BY_NAME[name].key, *arguments])])
+    if name == "pairs.remove":
+        return command(["tandem", "pairs", "remove", *arguments])
     if name.startswith(("setup", "pairs")):
         return key("chat.pairs")
     if name == "install":

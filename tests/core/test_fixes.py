@@ -32,6 +32,8 @@ _FLAGS = {name for command in every_command() for option in command.options for 
         (f"Turn it off: {fix('draft.mode', 'off')}", "--no-draft", "f4, mode off"),
         (f"Download it: {fix('setup', 'a b')}", "tandem setup 'a b'", "f6"),
         (f"Find one: {fix('pairs.find', 'x/y')}", "tandem pairs find x/y", "f6"),
+        ("Choose another pair: ⟨pairs.choose⟩", "tandem pairs list", "f6"),
+        (fix("pairs.remove", "a b"), "tandem pairs remove 'a b'", "tandem pairs remove 'a b'"),
         (fix("setup.models", "a.gguf", "b.gguf"), "tandem setup --target a.gguf --draft b.gguf", "f6"),
         ("⟨think⟩ and <target> stay.", "⟨think⟩ and <target> stay.", "⟨think⟩ and <target> stay."),
     ],
@@ -39,6 +41,11 @@ _FLAGS = {name for command in every_command() for option in command.options for 
 def test_each_surface_has_its_own_words_for_a_fix(text: str, flags: str, keys: str) -> None:
     assert in_flags(text).endswith(flags)
     assert for_chat(text).endswith(keys)
+
+
+def test_the_list_of_pairs_names_its_own_keys() -> None:
+    text = f"⟨pairs.choose⟩ {fix('pairs.find', 'x/y')} {fix('setup', 'a')} {fix('pairs.remove', 'a')}"
+    assert for_pairs(text) == "enter ctrl+a enter tandem pairs remove a"
 
 
 def test_the_screen_gets_only_printable_words() -> None:

@@ -40,7 +40,9 @@ def test_a_missing_file_is_named_with_its_folder(registry: Registry, tmp_path: P
 
     with pytest.raises(PairError, match=r"small\.gguf of the pair mine is gone from .*drafts") as caught:
         choose_pair({})
-    assert caught.value.hint == "Put it back, or set the pair up again: ⟨setup=mine⟩"
+    assert caught.value.hint == (
+        "Put it back, choose another pair (⟨pairs.choose⟩), or remove this one: ⟨pairs.remove=mine⟩"
+    )
 
 
 def test_models_that_were_set_up_are_found_by_their_names(registry: Registry, tmp_path: Path) -> None:

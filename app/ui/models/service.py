@@ -97,6 +97,9 @@ class PairService:
     def make_default(self, name: str) -> None:
         """Open Tandem with this pair from now on; may raise AppError."""
         files = self._files(name)
+        registered = self._registered.pairs.get(name)
+        if files is None and registered is not None and registered.is_of(self._pairs[name]):
+            raise registered.gone
         if files is None:
             raise PairError(f"{name} is not set up.", f"Press {key('pairs.choose')} to set it up.")
         if name not in self._registered.pairs:

@@ -315,6 +315,8 @@ def test_a_missing_default_is_reported_and_others_can_be_opened(setting: Setting
     assert trouble.message.startswith("big-Q4_K_M.gguf of the pair mine is gone from")
     assert trouble.hint == "Put it back, or set the pair up again: ⟨setup=mine⟩"
     assert not setting.card("mine").set_up
+    with pytest.raises(PairError, match="is gone from"):
+        setting.service.make_default("mine")
 
 
 def test_models_that_another_program_downloaded_are_found(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
