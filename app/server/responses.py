@@ -15,21 +15,6 @@ from app.settings.layers import Resolved
 from app.worker.request import AnswerRequest
 
 _FIELD_NAMES = FieldNames(("max_output_tokens",), format="text.format", effort="reasoning.effort")
-_ECHOED_FIELDS: dict[str, Any] = {
-    "instructions": None,
-    "max_output_tokens": None,
-    "reasoning": {"effort": None, "summary": None},
-    "temperature": 1.0,
-    "top_p": 1.0,
-    "presence_penalty": 0.0,
-    "frequency_penalty": 0.0,
-    "text": {"format": {"type": "text"}},
-    "tool_choice": "auto",
-    "top_logprobs": 0,
-    "parallel_tool_calls": True,
-    "metadata": {},
-}
-"""Request fields that a response repeats, with their defaults."""
 _FIXED_FIELDS: dict[str, Any] = {
     "error": None,
     "max_tool_calls": None,
@@ -171,7 +156,6 @@ class ResponseFormat(Format):
         return {"id": f"fc_{self._names.token}_{len(self._items)}", "type": kind, "status": "in_progress", **named}
 
     def _response(self, end: End | None = None) -> dict[str, Any]:
-        given = ((name, self._fields.raw(name), default) for name, default in _ECHOED_FIELDS.items())
         status = "in_progress" if end is None else "incomplete" if end.reason == "length" else "completed"
         return {
             "id": self._names.id,
@@ -184,7 +168,7 @@ class ResponseFormat(Format):
             "output": list(self._items),
             "tools": [{"strict": None, **one} for one in self._fields.array("tools")],
             "usage": _usage(end) if end is not None else None,
-            **{name: default if value is None else value for name, value, default in given},
+            **{name: _or_in_use(self._fields.raw(name), value) for name, value in _in_use(self.asked).items()},
             **_FIXED_FIELDS,
         }
 
@@ -195,6 +179,33 @@ class ResponseFormat(Format):
     def _event(self, kind: str, **more: Any) -> str:
         self._n_events += 1
         return sse({"type": kind, "sequence_number": self._n_events - 1, **more}, kind)
+
+
+def _in_use(asked: AnswerRequest) -> dict[str, Any]:
+    """Return the fields that a response repeats from its request, with the values of a request that leaves them out."""
+    sampling, thinking = asked.sampling, asked.thinking
+    # OpenAI has no effort "max".
+    effort = "none" if thinking.enabled is False else "xhigh" if thinking.effort == "max" else thinking.effort
+    return {
+        "instructions": None,
+        "max_output_tokens": asked.max_tokens,
+        "reasoning": {"effort": effort, "summary": None},
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "presence_penalty": sampling.presence_penalty,
+        "frequency_penalty": sampling.frequency_penalty,
+        "text": {"format": {"type": "text"}},
+        "tool_choice": "auto",
+        "top_logprobs": asked.n_top or 0,
+        "parallel_tool_calls": True,
+        "metadata": {},
+    }
+
+
+def _or_in_use(given: Any, in_use: Any) -> Any:
+    if isinstance(given, dict) and isinstance(in_use, dict):
+        return in_use | {name: value for name, value in given.items() if value is not None}
+    return in_use if given is None else given
 
 
 def _text_part(text: str, logprobs: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:

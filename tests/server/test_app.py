@@ -111,6 +111,30 @@ def test_a_response(server: Server) -> None:
     assert events[-1][1]["response"]["output"][0]["content"] == item["content"]
 
 
+def test_a_response_repeats_the_values_in_use(serve: Serve) -> None:
+    own = {"sampling.top_p": 0.7, "sampling.presence_penalty": 0.5, "answer.max_tokens": 3}
+    server = serve(settings=UNDRAFTED.over({**own, "answer.reasoning_effort": "max"}))
+    asked = {"input": "hello", "frequency_penalty": 0.25, "text": {"verbosity": "low"}}
+    expected = {
+        "temperature": 0.0,
+        "top_p": 0.7,
+        "presence_penalty": 0.5,
+        "frequency_penalty": 0.25,
+        "max_output_tokens": 3,
+        "reasoning": {"effort": "xhigh", "summary": None},
+        "text": {"format": {"type": "text"}, "verbosity": "low"},
+    }
+    created = server.stream("/v1/responses", asked)[0][1]["response"]
+    for response in (server.post("/v1/responses", asked)[1], created):
+        assert {name: response[name] for name in expected} == expected
+    requested = {"temperature": 1.5, "top_p": 0.5, "max_output_tokens": 2, "reasoning": {"effort": "low"}}
+    response = server.post("/v1/responses", {**asked, **requested})[1]
+    assert {name: response[name] for name in requested} == {
+        **requested,
+        "reasoning": {"effort": "low", "summary": None},
+    }
+
+
 def test_an_anthropic_message(server: Server) -> None:
     _, whole = server.post("/v1/messages", chat(system="be brief"))
     assert (whole["type"], whole["stop_reason"]) == ("message", "max_tokens")
