@@ -3,9 +3,9 @@
 import json
 import queue
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,11 @@ from app.worker.request import AnswerRequest
 
 _SILENCE_S = 2.0
 """Wait for input this long before showing what Tandem waits for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupt:
+    """Reports Ctrl+C or a termination signal."""
 
 
 def run(
@@ -84,14 +89,15 @@ def run(
         if code is not None:
             return code
     with guarded_stderr(log_file()):
-        events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        events: queue.SimpleQueue[Event | Interrupt] = queue.SimpleQueue()
         worker = make_engine(loader.process, events.put)
-        listener = Listener(loader.settings, prefill, as_json=as_json)
+        listener = Listener(loader.settings, worker.cancel, prefill, as_json=as_json)
         if uses_tools:
             limit = loader.settings["answer.tool_rounds"]
             listener.tools = RunTools(request, worker.answer, events.put, allow, limit, listener.note)
         try:
-            with cancel_on_interrupt(worker.cancel):
+            # An event, because the signal may arrive between a call and the next answer.
+            with cancel_on_interrupt(lambda: events.put(Interrupt())):
                 worker.load(loader)
                 if listener.tools is not None:
                     listener.tools.start(loader.settings["answer.tools"])
@@ -106,20 +112,25 @@ def run(
 
 
 class Listener:
-    """Follows the events of one answer and prints them."""
+    """Follows the events of one answer and prints them; at an interrupt, calls `cancel` and stops the tools."""
 
-    def __init__(self, settings: Resolved, prefill: str = "", *, as_json: bool) -> None:
-        self._settings = settings
+    def __init__(self, settings: Resolved, cancel: Callable[[], object], prefill: str = "", *, as_json: bool) -> None:
+        self._settings, self._cancel = settings, cancel
         self._printer = AnswerPrinter(sys.stdout, sys.stderr, prefill, as_json=as_json)
         self._pair: PairInfo | None = None
         self._notices: list[str] = []
         self.tools: RunTools | None = None
 
-    def listen(self, events: queue.SimpleQueue[Event]) -> int:
+    def listen(self, events: queue.SimpleQueue[Event | Interrupt]) -> int:
         """Read events until the answer has ended; return the exit code."""
         status.show(LOADING)
         while True:
             event = received(events)
+            if isinstance(event, Interrupt):
+                self._cancel()
+                if self.tools is not None:
+                    self.tools.stop()
+                continue
             if self.tools is not None and self._take_call(self.tools, event):
                 continue
             match event:

@@ -6,7 +6,7 @@ from typing import Any
 
 from app.conversations.message import Message, ResultOf, Role
 from app.conversations.tree import State, as_message
-from app.core.errors import AppError, UsageError
+from app.core.errors import AppError, StoppedError, UsageError
 from app.core.paths import mcp_file
 from app.core.printable import printable
 from app.engine.text.tool_calls import ToolCall, read_arguments, shown_call
@@ -15,7 +15,7 @@ from app.session.permissions import Permission, Permissions
 from app.session.tool_use import ToolUse
 from app.settings.mcp_file import read_servers
 from app.settings.table import nearest
-from app.worker.events import Event, Finished, Loaded, ToolReturned, ToolsListed
+from app.worker.events import Event, Failed, Finished, Loaded, ToolReturned, ToolsListed
 from app.worker.request import AnswerRequest
 from app.worker.tool_servers import ToolServers
 
@@ -45,9 +45,10 @@ class RunTools:
         say: Callable[[str], object],
     ) -> None:
         self._request, self._answer, self._allowed, self._limit, self._say = request, answer, allowed, limit, say
-        self._host = ToolServers(emit)
+        self._emit, self._host = emit, ToolServers(emit)
         self._use = ToolUse(self._host, lambda: read_servers(mcp_file()), Permissions())
         self._n_ctx = 0
+        self._is_answering = self._is_stopped = False
         self.calls: list[dict[str, Any]] = []
         self.finished: Finished | None = None
         self.close = self._host.close
@@ -59,6 +60,8 @@ class RunTools:
 
     def take(self, event: Event) -> bool:
         """Handle an event; return whether no other handling is needed."""
+        if isinstance(event, Finished):
+            self._is_answering = False
         match event:
             case Loaded(pair):
                 self._n_ctx = pair.n_ctx
@@ -67,8 +70,8 @@ class RunTools:
                 if self._use.take_list(event):
                     self._begin()
             case ToolReturned():
-                self._use.take_result(event, self)
-                self._go_on()
+                if self._use.take_result(event, self):
+                    self._go_on()
             case Finished(calls=calls, reason=FinishReason.STOP) if calls:
                 self.finished = event
                 named = tuple(replace(call, id=f"call{len(self.calls) + n}") for n, call in enumerate(calls))
@@ -80,6 +83,19 @@ class RunTools:
             case _:
                 return False
         return True
+
+    def stop(self) -> None:
+        """Begin no more calls and answers, and stop the running call; a running answer reports its own end."""
+        self._is_stopped = True
+        if not self._is_answering:
+            self._end()
+
+    def _end(self) -> None:
+        self._use.stop_calls(self)
+        if self.finished is None:
+            self._emit(Failed(None, StoppedError("The tool servers were stopped.")))
+        else:
+            self._emit(replace(self.finished, reason=FinishReason.CANCELLED))
 
     def _begin(self) -> None:
         listed = self._use.listed.values()
@@ -99,10 +115,14 @@ class RunTools:
         self._ask()
 
     def _ask(self) -> None:
-        self._answer(self._use.completed(self._request))
+        if self._is_stopped:
+            self._end()
+        else:
+            self._is_answering = True
+            self._answer(self._use.completed(self._request))
 
     def _go_on(self) -> None:
-        if self._use.next(self, self._limit):
+        if self._is_stopped or self._use.next(self, self._limit):
             self._ask()
         elif (question := self._use.question) is not None:
             if question.call is None or question.tool is None:
@@ -114,7 +134,8 @@ class RunTools:
     def add_result(self, result: ResultOf, text: str, state: State = State.COMPLETE) -> None:
         """Add the result of a call to the request."""
         call = next(one for message in self._request.messages for one in message.tool_calls if one.id == result.call)
-        self._say(f"{shown_call(call)}{': failed' if result.failed else ''}, {result.seconds:.1f} s")
+        how = f"{': failed' if result.failed else ''}, {result.seconds:.1f} s"
+        self._say(f"{shown_call(call)}{': stopped' if state is State.STOPPED else how}")
         self._record(call, len(text), text if result.failed else None)
         self._add(replace(as_message(Role.TOOL, text), tool_call_id=result.call))
 

@@ -272,11 +272,17 @@ class ToolUse:
         if self._awaited:
             self._awaited = set()
             return conversation.stop()
-        if self.running is None and self.question is None:
+        if not self.stop_calls(conversation):
             return None
+        return Outcome(Ending(FinishReason.CANCELLED), "", counts=True)
+
+    def stop_calls(self, transcript: Transcript) -> bool:
+        """End a call or a question, and skip the other calls; return whether there was one."""
+        if self.running is None and self.question is None:
+            return False
         self._host.cancel(self._number)
         self.question = None
         if self._calls:
-            self._end_call(conversation, _STOPPED_RESULT, failed=True, state=State.STOPPED)
+            self._end_call(transcript, _STOPPED_RESULT, failed=True, state=State.STOPPED)
         self._calls = []
-        return Outcome(Ending(FinishReason.CANCELLED), "", counts=True)
+        return True

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from typing import TypeVar
 
 from app.core.errors import UsageError
 from app.engine.sources import Source
@@ -23,6 +24,7 @@ from app.worker.known_pairs import ChosenPair, KnownPair, ProcessOptions
 from app.worker.request import LoadedPair
 
 _POLL_S = 0.2
+_Received = TypeVar("_Received")
 _CHILD_PROGRAM = (
     "from app.llama.cancel import CancelFlag; from app.worker import engine_process as p; p.serve(CancelFlag())"
 )
@@ -75,7 +77,7 @@ def make_engine(process: ProcessOptions, *receivers: Callable[[Event], None]) ->
     return IsolatedEngine(receivers, child, process.rpc)
 
 
-def received(events: queue.SimpleQueue[Event]) -> Event:
+def received(events: queue.SimpleQueue[_Received]) -> _Received:
     """Wait for an event in short waits: Windows delivers Ctrl+C to Python only between waits."""
     while True:
         with suppress(queue.Empty):

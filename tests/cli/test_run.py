@@ -11,7 +11,7 @@ import pytest
 
 from app.cli import main
 from app.cli.output import LOADING
-from app.cli.run import Listener, with_files
+from app.cli.run import Interrupt, Listener, with_files
 from app.cli.running_server import RunningServer, ServerAnswer
 from app.conversations.message import pictures_in
 from app.core.errors import AppError
@@ -45,10 +45,10 @@ def pair(name: str = "Fake") -> Loaded:
 
 
 def listen(*said: Event, prefill: str = "", as_json: bool = False) -> int:
-    events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+    events: queue.SimpleQueue[Event | Interrupt] = queue.SimpleQueue()
     for event in said:
         events.put(event)
-    return Listener(DEFAULTS, prefill, as_json=as_json).listen(events)
+    return Listener(DEFAULTS, lambda: None, prefill, as_json=as_json).listen(events)
 
 
 @pytest.mark.parametrize("option", ["--file", "--prompt-file", "--json-schema", "--grammar"])

@@ -1,29 +1,40 @@
 """`tandem run` with tools: allowed calls run, and other calls are errors."""
 
 import json
+import signal
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from queue import SimpleQueue
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
-from app.cli.run import Listener
+from app.cli.run import Interrupt, Listener
+from app.cli.run import run as run_command
 from app.cli.run_tools import RunTools
 from app.conversations.message import Message, Role
-from app.core.errors import AppError, UsageError
+from app.core.errors import INTERRUPTED, AppError, UsageError
 from app.engine.events import Step
 from app.engine.text.segments import Segment
 from app.engine.text.tool_calls import ToolCall
 from app.engine.types import FinishReason
-from app.settings.layers import DEFAULTS
+from app.settings.layers import DEFAULTS, Origin, Resolved
 from app.settings.mcp_file import McpServer
+from app.worker.engine_worker import Loader
 from app.worker.events import Event, Loaded, ToolReturned, ToolsListed
 from app.worker.request import AnswerRequest
-from tests.fake_engine import PAIR, STATS
+from tests.conftest import ENDS
+from tests.fake_engine import PAIR, STATS, FakeEngine
 from tests.fake_tools import FILES, READ, WRITE, FakeToolHost, call
 from tests.session.scripted import finished
 
 FAILED = ToolsListed("files", error=AppError("It does not start."))
 READS = call("read_file", '{"path": "notes.md"}')
+OTHER = call("read_file", '{"path": "other.md"}')
+LISTED = ToolsListed("files", (READ, WRITE))
+CALLS = replace(finished(1, ""), calls=(READS,))
+RETURNED = ToolReturned(1, "Buy milk.")
 
 
 class Run:
@@ -40,9 +51,11 @@ class Run:
         monkeypatch.setattr("app.cli.run_tools.ToolServers", lambda emit: self.host)
         monkeypatch.setattr("app.cli.run_tools.read_servers", lambda path: servers)
         self.requests: list[AnswerRequest] = []
+        self.n_cancelled = 0
+        self.events = SimpleQueue[Event | Interrupt]()
         self.said: list[str] = []
         asked = AnswerRequest((Message(Role.USER, "What is in notes.md?"),))
-        self.tools = RunTools(asked, self.requests.append, lambda event: None, allowed, limit, self.said.append)
+        self.tools = RunTools(asked, self.requests.append, self.events.put, allowed, limit, self.said.append)
         self.tools.start(None)
         self.tools.take(Loaded(PAIR))
 
@@ -56,13 +69,20 @@ class Run:
         assert self.tools.take(ToolReturned(len(self.host.calls), text, seconds=0.25))
 
 
-def listen(run: Run, *events: Event, as_json: bool = False) -> None:
-    """Let `tandem run` print an answer with these events."""
-    listener, queue = Listener(DEFAULTS, as_json=as_json), SimpleQueue[Event]()
+def listen(run: Run, *events: Event | Interrupt, as_json: bool = False) -> int:
+    """Let `tandem run` print an answer with these events; return the exit code."""
+    return follow(run, LISTED, CALLS, *events, as_json=as_json)
+
+
+def follow(run: Run, *events: Event | Interrupt, as_json: bool = False) -> int:
+    def cancel() -> None:
+        run.n_cancelled += 1
+
+    listener = Listener(DEFAULTS, cancel, as_json=as_json)
     listener.tools = run.tools
-    for event in (Loaded(PAIR), ToolsListed("files", (READ, WRITE)), replace(finished(1, ""), calls=(READS,)), *events):
-        queue.put(event)
-    listener.listen(queue)
+    for event in (Loaded(PAIR), *events):
+        run.events.put(event)
+    return listener.listen(run.events)
 
 
 def test_an_allowed_call_runs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +149,7 @@ def test_calls_in_a_row_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     run.lists()
     run.calls(READS)
     run.returns("one")
-    run.calls(call("read_file", '{"path": "other.md"}'))
+    run.calls(OTHER)
     with pytest.raises(AppError, match="1 times in a row"):
         run.returns("two")
 
@@ -147,3 +167,73 @@ def test_each_answer_begins_its_own_line_in_a_file(
     )
 
     assert capsys.readouterr().out == "<tools></tools>\nMilk.\n"
+
+
+def test_an_interrupt_stops_the_running_call(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = Run(monkeypatch, "read_file")
+    assert listen(run, Interrupt(), RETURNED, as_json=True) == INTERRUPTED
+
+    assert run.host.cancelled == [1]
+    assert run.said == ['read_file(path="notes.md"): stopped']
+    assert len(run.requests) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["finish_reason"] == "cancelled"
+    assert [one["error"] for one in found["calls"]] == ["The user stopped this call."]
+
+
+@pytest.mark.parametrize(
+    ("events", "n_calls", "n_requests"),
+    [
+        ([Interrupt(), LISTED], 0, 0),
+        ([LISTED, Interrupt(), CALLS], 0, 1),
+        ([LISTED, replace(CALLS, calls=(READS, OTHER)), Interrupt(), RETURNED], 1, 1),
+        ([LISTED, replace(CALLS, calls=(READS, OTHER)), RETURNED, Interrupt()], 2, 1),
+        ([LISTED, CALLS, RETURNED, Interrupt(), finished(2, "Mi", FinishReason.CANCELLED)], 1, 2),
+        ([LISTED, CALLS, RETURNED, Interrupt(), replace(CALLS, request=2, calls=(OTHER,))], 1, 2),
+        ([LISTED, CALLS, RETURNED, Interrupt(), finished(2, "<tools></tools>")], 1, 2),
+    ],
+    ids=["start", "answer", "first call", "second call", "next answer", "next call", "empty answer"],
+)
+def test_nothing_begins_after_an_interrupt(
+    events: list[Event | Interrupt], n_calls: int, n_requests: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Run(monkeypatch, "read_file")
+    assert follow(run, *events) == INTERRUPTED
+    assert (len(run.host.calls), len(run.requests), run.n_cancelled) == (n_calls, n_requests, 1)
+
+
+@pytest.mark.usefixtures("signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, *ENDS])
+def test_a_signal_during_a_call_ends_the_command(number: signal.Signals, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = [CALLS, finished(2, "Milk.")]
+    settings = Resolved({Origin.FLAG: {"answer.tools": ("files",)}})
+
+    class Engine(FakeEngine):
+        def load(self, loader: Loader) -> None:
+            self.emit(Loaded(PAIR))
+
+        def answer(self, request: AnswerRequest) -> int:
+            self.emit(answers.pop(0))
+            return super().answer(request)
+
+    class Host(FakeToolHost):
+        def __init__(self, emit: Callable[[Event], object]) -> None:
+            super().__init__()
+            self.emit = emit
+
+        def connect(self, servers: Sequence[McpServer]) -> None:
+            self.emit(LISTED)
+
+        def call(self, *_: Any, **__: Any) -> None:
+            signal.raise_signal(number)
+            self.emit(RETURNED)
+
+    monkeypatch.setattr("app.cli.run.read_pair", lambda given: Mock(settings=settings))
+    monkeypatch.setattr("app.cli.run.make_engine", lambda process, emit: Engine(emit))
+    monkeypatch.setattr("app.cli.run_tools.ToolServers", Host)
+    monkeypatch.setattr("app.cli.run_tools.read_servers", lambda path: (FILES,))
+
+    assert run_command("What is in notes.md?", allow=["read_file"]) == INTERRUPTED
+    assert len(answers) == 1
