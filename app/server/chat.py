@@ -14,13 +14,14 @@ from app.engine.types import SAMPLING_BOUNDS
 from app.server.answer import Answer, Delta, End, Format, Names, Part, PrefillProgress, sse
 from app.server.conversation import request_for
 from app.server.errors import RequestError
-from app.server.fields import FieldNames, Fields, read_n_choices, read_n_top
+from app.server.fields import MOST_TOP, FieldNames, Fields, refuse
 from app.server.tools import read_tools
 from app.settings.layers import Resolved
 from app.worker.request import AnswerRequest
 
 DONE = "data: [DONE]\n\n"
 _FIELD_NAMES = FieldNames(("max_completion_tokens", "max_tokens", "n_predict"))
+_MOST_CHOICES = 64
 _MIN_PROBABILITY = 1e-30
 _N_SEEDS = int(SAMPLING_BOUNDS["seed"][1]) + 1
 
@@ -32,7 +33,7 @@ def read_chat(fields: Fields, settings: Resolved) -> AnswerRequest:
     for old, new in (("functions", "tools"), ("function_call", "tool_choice")):
         if old in fields:
             raise RequestError(f"{old} is not supported.", f"Send {new} instead.", param=old)
-    request = request_for(fields, settings, _FIELD_NAMES, fields.objects("messages"), read_tools(fields))
+    request = request_for(fields, settings, _FIELD_NAMES, fields.objects("messages"), read_tools(fields, _FIELD_NAMES))
     return replace(request, n_top=read_n_top(fields))
 
 
@@ -46,6 +47,24 @@ def repeated(request: AnswerRequest, n: int) -> list[AnswerRequest]:
 def read_choices(fields: Fields, settings: Resolved) -> list[AnswerRequest]:
     """Return the requests for all answers."""
     return repeated(read_chat(fields, settings), read_n_choices(fields))
+
+
+def read_n_choices(given: Fields, *names: str) -> int:
+    """Return the number of requested answers, from the first given field, or `n`."""
+    return next((n for name in (*names, "n") if (n := given.whole(name, 1, _MOST_CHOICES))), 1)
+
+
+def read_n_top(given: Fields) -> int | None:
+    """Return how many top tokens to report per position; None reports no probabilities."""
+    n = given.whole("top_logprobs", 0, MOST_TOP)
+    if n and not given.raw("logprobs"):
+        raise RequestError("top_logprobs needs logprobs: true.", param="top_logprobs")
+    value = given.raw("logprobs")
+    if isinstance(value, bool):
+        return (n or 0) if value else None
+    if not isinstance(value, int | float | None):
+        refuse("logprobs", value, f"true, false or a whole number from 0 to {MOST_TOP}")
+    return given.whole("logprobs", 0, MOST_TOP)
 
 
 class CompletionFormat(Format):

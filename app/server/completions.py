@@ -7,9 +7,18 @@ from typing import Any
 from app.engine.events import TokenProbability
 from app.engine.types import FinishReason, Infill, PlainPrompt, TextPrompt
 from app.server.answer import Answer, Delta, End, Names, Part, PrefillProgress, sse
-from app.server.chat import CompletionFormat, as_logprob, as_timings, log_of, repeated, usage_of
+from app.server.chat import (
+    CompletionFormat,
+    as_logprob,
+    as_timings,
+    log_of,
+    read_n_choices,
+    read_n_top,
+    repeated,
+    usage_of,
+)
 from app.server.errors import RequestError
-from app.server.fields import MOST_TOP, FieldNames, Fields, is_token, read_answer, read_n_choices, read_n_top, refuse
+from app.server.fields import MOST_TOP, FieldNames, Fields, is_token, read_answer, refuse
 from app.settings.layers import Resolved
 from app.worker.events import Finished
 from app.worker.request import AnswerRequest
@@ -60,11 +69,12 @@ def read_prompts(fields: Fields) -> list[PlainPrompt]:
 
 
 def _prompt(value: Any) -> TextPrompt:
+    path = "prompt"
     if isinstance(value, dict):
-        value = value.get("prompt_string")
+        path, value = "prompt.prompt_string", value.get("prompt_string")
     parts = value if isinstance(value, list) else [value]
     if is_token(value) or not all(isinstance(part, str) or is_token(part) for part in parts):
-        refuse("prompt", value, _PROMPT_FORMS)
+        refuse(path, value, _PROMPT_FORMS)
     return TextPrompt(tuple(parts))
 
 

@@ -19,6 +19,16 @@ _TEXT_PARTS = ("text", "input_text", "output_text", "refusal")
 _PICTURE_PARTS = ("image_url", "input_image", "image")
 _FILE_PARTS = ("document", "file", "input_file", "search_result")
 _DATA_FIELDS = ("data", "file_data", "url", "image_url", "file_url", "file_id")
+_DATA_PATHS = {
+    "image_url": "image_url.url",
+    "input_image": "image_url",
+    "image": "source.data",
+    "document": "source.data",
+    "file": "file.file_data",
+    "input_file": "file_data",
+    "search_result": "content",
+}
+"""The field that each type of part has in its API."""
 _DATA_URL = re.compile(r'\s*data:(?:"[^"]*"|[^",])*?(?P<base64>;\s*base64\s*)?,', re.IGNORECASE)
 """The head of a data: URL (RFC 2397); a comma in quotation marks does not end it."""
 _URL_SAFE = bytes.maketrans(b"-_", b"+/")
@@ -56,7 +66,7 @@ class RequestPictures:
     def _picture(self, part: Fields) -> str:
         is_text = isinstance(part.raw("image_url"), str)
         owner = part if is_text else part.object("source") or part.object("image_url") or part
-        data, where = _data(owner)
+        data, where = _data(part, owner)
         try:
             return self._marks([read_picture(data, None, self._limits)])
         except AppError as error:
@@ -72,7 +82,7 @@ class RequestPictures:
         elif "content" in source:
             found = result_text(source, self)
         else:
-            data, where = _data(source)
+            data, where = _data(part, source)
             try:
                 found = included(data, PurePath(title), "The document", self._limits or PictureLimits())
             except AppError as error:
@@ -93,8 +103,10 @@ class RequestPictures:
         return new
 
 
-def _data(owner: Fields) -> tuple[bytes, str]:
-    name = next((name for name in _DATA_FIELDS if name in owner), "url")
+def _data(part: Fields, owner: Fields) -> tuple[bytes, str]:
+    name = next((name for name in _DATA_FIELDS if name in owner), None)
+    if name is None:
+        _refuse_data(part.at(_DATA_PATHS[part.text("type")]), "missing")
     text, where = owner.text(name), owner.at(name)
     if name == "file_id":
         _refuse_data(where, "the id of a stored file, and the server stores none")

@@ -102,10 +102,12 @@ def _read_message(message: Fields, pictures: RequestPictures) -> Iterator[Messag
 
 
 def _read_call(call: Fields) -> ToolCall:
-    custom = call.object("custom") or (call if call.text("type") == "custom_tool_call" else None)
+    kind = call.text("type", "function")
+    custom = call.object("custom") or (call if kind == "custom_tool_call" else None)
     function = custom or call.object("function") or call
     if "name" not in function:
-        refuse(function.at("name"), None, "the name of a tool")
+        is_nested = function is call and kind in ("function", "custom")
+        refuse(function.at(f"{kind}.name" if is_nested else "name"), None, "the name of a tool")
     given = "arguments" if "arguments" in function else "input"
     arguments = custom_arguments(custom.text("input")) if custom is not None else arguments_of(function, given)
     return ToolCall(function.text("name"), arguments, call.text("call_id") or call.text("id") or new_call_id())
@@ -149,12 +151,12 @@ def request_for(
     Raises:
         RequestError: There are no messages.
     """
-    offered, must_call, one_call = chosen(tools, fields)
+    offered, must_call, one_call = chosen(tools, fields, names)
     pictures = RequestPictures.of(settings)
     messages = [Message(Role.SYSTEM, system)] if system else []
     messages += _read_messages(items, pictures, tools)
     if not messages:
-        raise RequestError("There are no messages.", param="messages")
+        raise RequestError(f"{names.messages} is missing or empty.", param=names.messages)
     request = read_answer(fields, AnswerRequest.of(settings, messages), names)
     arranged, prefill = _arranged(request.messages)
     guidance = replace(request.guidance, must_call=must_call, one_call=one_call)

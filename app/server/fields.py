@@ -19,7 +19,6 @@ from app.worker.request import AnswerRequest
 T = TypeVar("T")
 _MOST_STOPS = 256
 MOST_TOP = 20
-_MOST_CHOICES = 64
 _MAX_NESTING = 64
 """Deepest nesting of a request, well below Python's recursion limit."""
 _MAX_SEED = int(SAMPLING_BOUNDS["seed"][1])
@@ -163,12 +162,19 @@ class FieldNames:
 
     Attributes:
         lengths: Token limits of an answer; the first given field counts.
+        nested: Whether a function or a schema is in an object named by its type, as in OpenAI's chat API.
     """
 
     lengths: tuple[str, ...]
     stop: str = "stop"
     format: str = "response_format"
     effort: str = "reasoning_effort"
+    messages: str = "messages"
+    nested: bool = True
+
+    def of_type(self, kind: str, name: str) -> str:
+        """Return the path of a field of a function or a schema, which may be in an object named by its type."""
+        return f"{kind}.{name}" if self.nested else name
 
 
 def read_answer(given: Fields, default: AnswerRequest, names: FieldNames) -> AnswerRequest:
@@ -180,7 +186,7 @@ def read_answer(given: Fields, default: AnswerRequest, names: FieldNames) -> Ans
         max_tokens=_max_tokens(given, names.lengths, default.max_tokens),
         stops=_stops(given, names.stop) or default.stops,
         thinking=_thinking(given, names.effort, default.thinking),
-        guidance=_guidance(given, names.format),
+        guidance=_guidance(given, names),
         max_predict_ms=given.whole("t_max_predict_ms", -1, 1 << 30),
         cache_prompt="cache_prompt" not in given or given.flag("cache_prompt"),
     )
@@ -245,9 +251,9 @@ def _stops(given: Fields, name: str) -> tuple[str, ...]:
     return stops
 
 
-def _guidance(given: Fields, path: str) -> Guidance:
-    """Return grammar and logit bias: OpenAI's format at this path, or llama-server's `grammar` and `json_schema`."""
-    holder, name = _owner(given, path)
+def _guidance(given: Fields, names: FieldNames) -> Guidance:
+    """Return grammar and logit bias: the API's own format, or llama-server's `grammar` and `json_schema`."""
+    holder, name = _owner(given, names.format)
     form = holder.object(name) or Fields({})
     owner, name, kind = given, "json_schema", form.text("type", "text")
     if kind not in ("text", "json_object", "json_schema"):
@@ -257,7 +263,8 @@ def _guidance(given: Fields, path: str) -> Guidance:
     # The schema true allows any JSON.
     schema = {} if owner.raw(name) is True else owner.raw(name)
     if schema is None and kind != "text":
-        schema = {"type": "object"} if kind == "json_object" else refuse(owner.at(name), None, "a JSON schema")
+        missing = form.at(names.of_type("json_schema", "schema"))
+        schema = {"type": "object"} if kind == "json_object" else refuse(missing, None, "a JSON schema")
     if schema is not None and not isinstance(schema, dict):
         refuse(owner.at(name), schema, "a JSON schema that is an object or true")
     strict = owner.flag("strict") if kind != "text" else False
@@ -271,7 +278,9 @@ def _guidance(given: Fields, path: str) -> Guidance:
 
 def _logit_bias(given: Fields) -> tuple[tuple[int | str, float], ...]:
     value = given.raw("logit_bias")
-    pairs: Sequence[Any] = list(value.items()) if isinstance(value, dict) else given.array("logit_bias")
+    if not isinstance(value, dict | list | None):
+        refuse("logit_bias", value, "an object or an array of pairs")
+    pairs: Sequence[Any] = list(value.items()) if isinstance(value, dict) else value or ()
     out: list[tuple[int | str, float]] = []
     for pair in pairs:
         try:
@@ -299,21 +308,6 @@ def _thinking(given: Fields, path: str, default: Thinking) -> Thinking:
     if (more := given.object("chat_template_kwargs")) is not None and "enable_thinking" in more:
         enabled = more.flag("enable_thinking")
     return Thinking(enabled, _EFFORT_NAMES.get(effort, default.effort))
-
-
-def read_n_choices(given: Fields, *names: str) -> int:
-    """Return the number of requested answers, from the first given field, or `n`."""
-    return next((n for name in (*names, "n") if (n := given.whole(name, 1, _MOST_CHOICES))), 1)
-
-
-def read_n_top(given: Fields) -> int | None:
-    """Return how many top tokens to report per position; None reports no probabilities."""
-    n = given.whole("top_logprobs", 0, MOST_TOP)
-    if n and not given.raw("logprobs"):
-        raise RequestError("top_logprobs needs logprobs: true.", param="top_logprobs")
-    if isinstance(given.raw("logprobs"), bool):
-        return (n or 0) if given.flag("logprobs") else None
-    return given.whole("logprobs", 0, MOST_TOP)
 
 
 def is_token(value: object) -> bool:

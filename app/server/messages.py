@@ -12,7 +12,9 @@ from app.server.tools import read_tool
 from app.settings.layers import Resolved
 from app.worker.request import AnswerRequest
 
-_FIELD_NAMES = FieldNames(("max_tokens",), "stop_sequences", "output_config.format", "output_config.effort")
+_FIELD_NAMES = FieldNames(
+    ("max_tokens",), "stop_sequences", "output_config.format", "output_config.effort", nested=False
+)
 _INVALID_JSON_KEY = "INVALID_JSON"
 """Anthropic's documented key for arguments that are no JSON."""
 _CLIENT_TOOLS = ("bash_", "text_editor_", "computer_", "memory_")

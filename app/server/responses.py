@@ -9,12 +9,14 @@ from app.server.answer import Answer, Delta, End, Format, Names, Part, PrefillPr
 from app.server.chat import as_logprob
 from app.server.conversation import request_for
 from app.server.errors import RequestError
-from app.server.fields import MOST_TOP, FieldNames, Fields
+from app.server.fields import MOST_TOP, FieldNames, Fields, refuse
 from app.server.tools import read_tools
 from app.settings.layers import Resolved
 from app.worker.request import AnswerRequest
 
-_FIELD_NAMES = FieldNames(("max_output_tokens",), format="text.format", effort="reasoning.effort")
+_FIELD_NAMES = FieldNames(
+    ("max_output_tokens",), format="text.format", effort="reasoning.effort", messages="input", nested=False
+)
 _FIXED_FIELDS: dict[str, Any] = {
     "error": None,
     "max_tool_calls": None,
@@ -41,13 +43,18 @@ _CALL_TEXTS = {"function_call": "arguments", "custom_tool_call": "input"}
 
 def read_response(fields: Fields, settings: Resolved) -> AnswerRequest:
     """Return the request of the engine."""
-    if "previous_response_id" in fields or "conversation" in fields:
-        raise RequestError("The server stores no responses.", "Send the whole conversation as input.")
+    for name in ("previous_response_id", "conversation"):
+        if name in fields:
+            raise RequestError("The server stores no responses.", "Send the whole conversation as input.", param=name)
     if fields.flag("background"):
         raise RequestError("The server answers no requests in the background.", param="background")
     given = fields.raw("input")
+    if not isinstance(given, str | list | None):
+        refuse("input", given, "a string or an array of items")
     items = [Fields({"role": "user", "content": given})] if isinstance(given, str) else fields.objects("input")
-    request = request_for(fields, settings, _FIELD_NAMES, items, read_tools(fields), fields.text("instructions"))
+    request = request_for(
+        fields, settings, _FIELD_NAMES, items, read_tools(fields, _FIELD_NAMES), fields.text("instructions")
+    )
     wants_top = "top_logprobs" in fields or "message.output_text.logprobs" in fields.array("include")
     n_top = fields.whole("top_logprobs", 0, MOST_TOP) or 0
     return replace(request, n_top=n_top if wants_top else None)

@@ -15,7 +15,7 @@ from typing import Any
 
 from app.core.printable import storable
 from app.server.errors import RequestError
-from app.server.fields import Fields, refuse
+from app.server.fields import FieldNames, Fields, refuse
 
 _TOOL_CHOICES = {
     "auto": "auto",
@@ -33,20 +33,17 @@ _STRING_TEXT = re.compile(
 """Text of a JSON string up to its end, or to an incomplete escape."""
 
 
-def read_tools(fields: Fields) -> list[dict[str, Any]]:
+def read_tools(fields: Fields, names: FieldNames) -> list[dict[str, Any]]:
     """Return the tools of a request in OpenAI's APIs, except those that run on OpenAI's servers."""
     tools = []
     for shown, space, one in _listed(fields):
-        function, custom = one.object("function"), one.object("custom")
-        match one.text("type", "function"):
-            case "function":
-                if function is None and "name" not in one:
-                    refuse(one.at("function"), None, "a function with a name")
-                tool = read_tool(function or one)
-            case "custom":
-                tool = _read_custom_tool(custom or one)
-            case _:
-                continue
+        kind = one.text("type", "function")
+        if kind not in ("function", "custom"):
+            continue
+        nested = one.object(kind)
+        if nested is None and "name" not in one:
+            refuse(one.at(names.of_type(kind, "name")), None, "the name of a function")
+        tool = (_read_custom_tool if kind == "custom" else read_tool)(nested or one)
         if space:
             tool["namespace"] = (space, tool["function"]["name"])
             tool["function"]["name"] = shown
@@ -91,12 +88,14 @@ def _read_custom_tool(fields: Fields) -> dict[str, Any]:
         value["description"] = f"It must match this {syntax} grammar: {definition}"
     if definition and syntax == "regex":
         value["pattern"] = f"^(?:{_ANCHOR_PATTERN.sub('', definition)})$"
-    tool = read_tool(Fields({"name": fields.raw("name"), "description": fields.raw("description")}))
+    tool = read_tool(Fields({name: fields.raw(name) for name in ("name", "description")}, fields.at("")))
     tool["function"]["parameters"] = {"type": "object", "properties": {_INPUT: value}, "required": [_INPUT]}
     return {**tool, "custom": {syntax: definition} if definition else {}}
 
 
-def chosen(tools: Sequence[Mapping[str, Any]], fields: Fields) -> tuple[tuple[Mapping[str, Any], ...], bool, bool]:
+def chosen(
+    tools: Sequence[Mapping[str, Any]], fields: Fields, field_names: FieldNames
+) -> tuple[tuple[Mapping[str, Any], ...], bool, bool]:
     """Read `tool_choice` in OpenAI's or Anthropic's format.
 
     Returns the tools that an answer may call, whether it must call one, and whether at most once.
@@ -113,12 +112,15 @@ def chosen(tools: Sequence[Mapping[str, Any]], fields: Fields) -> tuple[tuple[Ma
         choice = _TOOL_CHOICES.get(kind, "auto")
         names = [_named(wanted)] if choice == "required" else [""]
         if kind in ("function", "tool", "custom") and not names[0]:
-            refuse(wanted.at("name"), None, "the name of a tool")
+            path = field_names.of_type("custom" if kind == "custom" else "function", "name")
+            refuse(wanted.at(path), None, "the name of a tool")
         # A tool chosen by name is called once.
         one_call = one_call or bool(names[0])
         if kind == "allowed_tools":
             allowed = wanted.object(kind) or wanted
             choice = allowed.text("mode", "auto")
+            if choice not in ("auto", "none", "required"):
+                refuse(allowed.at("mode"), choice, "auto or required")
             names = [name for one in allowed.objects("tools") if (name := _named(one))]
     if choice not in (None, "auto", "none", "required"):
         refuse("tool_choice", choice, f"auto, none, {must_call_word} or a function")

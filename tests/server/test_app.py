@@ -197,7 +197,7 @@ def test_what_clients_ask_first(server: Server) -> None:
         (chat(seed="x"), "seed"),
         (chat(stream="yes"), "stream"),
         (chat(response_format={"type": "xml"}), "response_format.type"),
-        (chat(response_format={"type": "json_schema"}), "response_format.schema"),
+        (chat(response_format={"type": "json_schema"}), "response_format.json_schema.schema"),
         (chat(response_format={"type": "json_schema", "json_schema": {}}), "response_format.json_schema.schema"),
         (
             chat(response_format={"type": "json_schema", "json_schema": {"schema": None}}),

@@ -444,11 +444,39 @@ OTHER = {"type": "function", "function": {"name": "other"}}
 EBNF = {**PATCH, "format": {"type": "grammar", "syntax": "ebnf", "definition": "x"}}
 CHOICES = "it must be auto, none, required or a function"
 NO_SCHEMA = "tools[0].input_schema is null; it must be a JSON schema."
+ALLOWED = {"mode": "some", "tools": []}
+ONE_CALL = {"messages": [{"role": "assistant", "tool_calls": [{"id": "c"}]}]}
+JSON_SCHEMA = {"type": "json_schema"}
 REFUSED: list[tuple[Any, dict[str, Any], dict[str, Any], str]] = [
     *((read_chat, CHAT, {"tool_choice": choice}, CHOICES) for choice in ("always", 0, ["auto"])),
     (read_chat, CHAT, {"tool_choice": OTHER}, 'names "other", which is not one of the tools'),
     (read_chat, CHAT, {"tools": [], "tool_choice": "required"}, "tool_choice is required, but there are no tools"),
-    *((read_chat, CHAT, {"tools": [tool]}, "tools[0].function is null") for tool in ({}, {"type": "function"})),
+    *((read_chat, CHAT, {"tools": [tool]}, "tools[0].function.name is null") for tool in ({}, {"type": "function"})),
+    (read_chat, CHAT, {"tools": [{"type": "custom"}]}, "tools[0].custom.name is null"),
+    (read_chat, CHAT, {"tools": [{"type": "custom", "custom": {"x": 1}}]}, "tools[0].custom.name is null"),
+    *(
+        (read_response, RESPONSE, {"tools": [{"type": kind}]}, "tools[0].name is null")
+        for kind in ("function", "custom")
+    ),
+    (read_chat, CHAT, ONE_CALL, "messages[0].tool_calls[0].function.name is null"),
+    (read_response, RESPONSE, {"input": [{"type": "function_call"}]}, "input[0].name is null"),
+    (
+        read_chat,
+        CHAT,
+        {"tool_choice": {"type": "allowed_tools", "allowed_tools": ALLOWED}},
+        'tool_choice.allowed_tools.mode is "some"',
+    ),
+    (read_response, RESPONSE, {"tool_choice": {"type": "allowed_tools", **ALLOWED}}, 'tool_choice.mode is "some"'),
+    (read_chat, CHAT, {"response_format": JSON_SCHEMA}, "response_format.json_schema.schema is null"),
+    (read_response, RESPONSE, {"text": {"format": JSON_SCHEMA}}, "text.format.schema is null"),
+    (read_anthropic, ANTHROPIC, {"output_config": {"format": JSON_SCHEMA}}, "output_config.format.schema is null"),
+    (read_chat, CHAT, {"messages": None}, "messages is missing or empty."),
+    (read_response, {}, {}, "input is missing or empty."),
+    (read_response, {}, {"input": []}, "input is missing or empty."),
+    (read_response, {}, {"input": 5}, "input is 5; it must be a string or an array of items."),
+    (read_chat, CHAT, {"logit_bias": 5}, "logit_bias is 5; it must be an object or an array"),
+    (read_chat, CHAT, {"logprobs": "yes"}, 'logprobs is "yes"; it must be true, false or a whole number'),
+    (read_completions, {}, {"prompt": {"prompt_string": 5}}, "prompt.prompt_string is 5"),
     (read_chat, CHAT, {"add_generation_prompt": True, "continue_final_message": True}, "not both"),
     (read_response, RESPONSE, {"tools": [EBNF]}, 'tools[0].format.syntax is "ebnf"; it must be lark or regex.'),
     (read_completions, {"prompt": "a"}, {"best_of": 2}, "best_of is 2; it must be 1."),
@@ -456,8 +484,13 @@ REFUSED: list[tuple[Any, dict[str, Any], dict[str, Any], str]] = [
     (read_anthropic, ANTHROPIC, {"tools": [], "tool_choice": {"type": "any"}}, "tool_choice is any, but there"),
     (read_anthropic, ANTHROPIC, {"tool_choice": {"type": "sometimes"}}, "it must be auto, any, tool or none."),
     *(
-        (read, body, {"tool_choice": {"type": kind}}, "tool_choice.name is null; it must be the name of a tool.")
-        for read, body, kind in ((read_chat, CHAT, "function"), (read_anthropic, ANTHROPIC, "tool"))
+        (read, body, {"tool_choice": {"type": kind}}, f"tool_choice.{name} is null; it must be the name of a tool.")
+        for read, body, kind, name in (
+            (read_chat, CHAT, "function", "function.name"),
+            (read_chat, CHAT, "custom", "custom.name"),
+            (read_response, RESPONSE, "function", "name"),
+            (read_anthropic, ANTHROPIC, "tool", "name"),
+        )
     ),
     (read_anthropic, ANTHROPIC, {"tool_choice": "auto"}, 'tool_choice is "auto"; it must be an object.'),
     *(
