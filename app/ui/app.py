@@ -109,9 +109,14 @@ class TandemApp(App[None], inherit_bindings=False):
             end_politely(self._leave)
         # A shell may have used the terminal meanwhile.
         self.app_resume_signal.subscribe(self, lambda _: self.on_resize())
+        # A stored conversation may name the pair.
+        if not self._continues:
+            self._choose_first_pair()
+        self.call_after_refresh(self._after_first_frame)
+
+    def _choose_first_pair(self) -> None:
         if not self.session.has_asked_for_pair:
             self._chat.action_pairs()
-        self.call_after_refresh(self._after_first_frame)
 
     def on_resize(self) -> None:
         """Draw everything: the terminal may have changed its content."""
@@ -153,6 +158,7 @@ class TandemApp(App[None], inherit_bindings=False):
             self.session.load(written_by.loader, written_by.title)
         else:
             self.session.load_next()
+            self._choose_first_pair()
         self._chat.call_later(self._chat.controller.renderer.render)
         if not self.is_headless:
             collect_young_objects_only()

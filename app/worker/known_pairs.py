@@ -1,6 +1,7 @@
 """The pairs that this machine knows, with their files and settings."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -63,12 +64,28 @@ class KnownPair:
         header = self._target_header()
         return header is not None and header.number("nextn_predict_layers") > 0
 
+    @property
+    def target_file(self) -> Path | None:
+        """Return the target's file; None before the download."""
+        if self.files is not None:
+            return self.files.target.path
+        with suppress(ModelFileError):
+            return local_file(self.pair.target)
+        return None
+
+    @property
+    def draft_file(self) -> Path | None:
+        """Return the draft's file; None without a draft, before the download, and for the demo's unregistered draft."""
+        if self.files is not None:
+            return self.files.draft.path if self.files.draft is not None else None
+        source = self.pair.draft
+        return local_file(source, draft=True) if source is not None and not self.pair.is_demo else None
+
     def _target_header(self) -> GgufHeader | None:
-        try:
-            path = self.files.target.path if self.files is not None else local_file(self.pair.target)
+        path = self.target_file
+        with suppress(ModelFileError):
             return read_header(path, vocabulary=False) if path is not None else None
-        except ModelFileError:
-            return None
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +161,15 @@ def pairs_here(live: LiveSettings | None = None) -> Mapping[str, Pair]:
     known.update(resolved(path) for path in map(cached_file, on_hub) if path is not None)
     live = live or LiveSettings(SettingsFile(settings_file()))
     return pairs_of(find_models(model_folders(live.resolved()["model.folders"])), known)
+
+
+def pairs_to_open() -> Iterator[KnownPair]:
+    """Yield the pairs that need no download: first those set up, then the catalog's, such as the demo."""
+    registered = registry().read()
+    yield from (KnownPair(files.pair, files) for files in registered.pairs.values() if files.is_here)
+    for pair in known_pairs():
+        if registered.usable(pair) is None and all(map(is_here, pair.sources)):
+            yield KnownPair(pair, None)
 
 
 def file_here(source: ModelSource) -> Path:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.core.errors import AppError, UsageError
+from app.core.errors import AppError
 from app.core.fixes import command
 from app.models.catalog import Pair
 from app.models.model_names import known_as, quantization
-from app.models.registry import ModelOnDisk
 from app.settings.layers import Layer
 from app.settings.live import LiveSettings
 from app.ui.models.state import FitOption, LoadRequest
-from app.worker.known_pairs import KnownPair, ProcessOptions, is_here, pair_by_name, registry
+from app.worker.known_pairs import KnownPair, ProcessOptions, is_here, pair_by_name, pairs_to_open
 from app.worker.pair_loader import PairLoader, pair_loader
 
 if TYPE_CHECKING:
@@ -72,19 +72,18 @@ class Opener:
     def written_by(self, models: Mapping[str, object]) -> LoadRequest | None:
         """Open the pair whose models have these names, by role.
 
-        None if its target is open, if no pair matches, or if the pair of the chat is fixed or a placeholder.
+        None if its target is open, if the pair of the chat is fixed, or if no pair that is here matches.
         """
-        if self._is_fixed or not self._is_asked_for:
+        target, draft = models.get("target"), models.get("draft")
+        is_open = self._is_asked_for and _model_name(self._known.target_file) == target
+        if target is None or self._is_fixed or is_open:
             return None
-        files = self._known.files
-        if files is not None and _model_name(files.target) == models.get("target"):
-            return None
-        known = [each for each in registry().read().pairs.values() if each.is_here]
-        named = [each for each in known if _model_name(each.target) == models.get("target")]
-        drafted = [each for each in named if each.draft and _model_name(each.draft) == models.get("draft")]
-        with suppress(UsageError):
+        with suppress(AppError, OSError):
+            named = [each for each in pairs_to_open() if _model_name(each.target_file) == target]
+            # Naming the demo's draft could create it, and no other pair has the demo's target.
+            drafted = [each for each in named if each.pair.is_demo or _model_name(each.draft_file) == draft]
             for found in (drafted or named)[:1]:
-                return self.open(KnownPair(found.pair, found))
+                return self.open(found)
         return None
 
     def with_offer(self, offer: Offer) -> PairLoader:
@@ -114,6 +113,6 @@ class Opener:
         return FitOption(offer, lambda: self.take(offer))
 
 
-def _model_name(model: ModelOnDisk) -> str:
-    """Return the name of a model in stored answers, unless its header names it differently."""
-    return f"{known_as(model.path.name, '')} {quantization(model.path.name)}"
+def _model_name(file: Path | None) -> str | None:
+    """Return the name of a model in stored answers, unless its header names it differently; None without a file."""
+    return f"{known_as(file.name, '')} {quantization(file.name)}" if file is not None else None

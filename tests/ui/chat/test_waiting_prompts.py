@@ -8,6 +8,7 @@ import pytest
 from app.conversations.store import Store
 from app.engine.types import FinishReason
 from app.session.state import Phase
+from app.ui.models.setup_screen import SetupScreen
 from app.ui.models.state import LoadRequest
 from app.worker.events import JobEnded
 from app.worker.jobs import PromptSize
@@ -133,7 +134,8 @@ async def test_the_size_of_a_long_prompt_is_shown_before_it_is_sent(monkeypatch:
         await chat.until(lambda: "With this prompt" not in chat.text)
 
 
-async def test_the_last_conversation_is_continued_with_the_pair_that_answered_it(file: Path) -> None:
+@pytest.mark.parametrize("first_run", [False, True])
+async def test_the_last_conversation_is_continued_with_the_pair_that_answered_it(file: Path, first_run: bool) -> None:
     async with kept_chat(file) as chat:
         await chat.exchange("one", "first")
     asked: list[object] = []
@@ -143,10 +145,19 @@ async def test_the_last_conversation_is_continued_with_the_pair_that_answered_it
             asked.append(models["target"])
             return LoadRequest(no_loader, "The pair of before")
 
-    app, engine = fake_app(store=lambda: Store(file), continues=True, opener=Known())
+    app, engine = fake_app(store=lambda: Store(file), continues=True, opener=Known(), first_run=first_run)
     async with app.run_test(size=(80, 24)) as pilot:
         await Driver(pilot).shows("The pair of before")
         assert engine.loads == len(asked) == 1
         engine.loaded()
         await Driver(pilot).until(lambda: app.session.phase is Phase.READY)
         await Driver(pilot).shows("first")
+
+
+async def test_without_that_pair_and_a_default_a_continued_chat_lets_the_user_choose(file: Path) -> None:
+    async with kept_chat(file) as chat:
+        await chat.exchange("one", "first")
+    app, engine = fake_app(store=lambda: Store(file), continues=True, first_run=True)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await Driver(pilot).until(lambda: isinstance(app.screen, SetupScreen))
+        assert engine.loads == 0

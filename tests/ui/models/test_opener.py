@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from app.core.errors import UsageError
+from app.core.paths import config_dir
 from app.engine.types import SamplingParams
 from app.hardware.offers import Offer
 from app.models.catalog import Pair
@@ -15,7 +16,7 @@ from app.models.source import LocalModel, parse_source
 from app.settings.layers import Layer, Origin, sampling
 from app.ui.models.opener import Opener
 from app.ui.models.state import LoadRequest
-from app.worker.known_pairs import KnownPair, ProcessOptions, known_pairs, registry
+from app.worker.known_pairs import KnownPair, ProcessOptions, known_pairs, pair_by_name, registry
 from app.worker.pair_loader import PairLoader
 from tests.llama.gguf_files import header, tiny, write
 from tests.settings.in_memory import in_memory
@@ -122,9 +123,40 @@ def test_the_pair_that_wrote_an_answer_is_opened_if_its_files_have_these_names(
     assert opener.current == first.pair
 
     models = {"target": "big Q4_K_M", "draft": "small Q8_0"}
-    for stays in ({"is_fixed": True}, {"is_asked_for": False}):
-        assert Opener(in_memory(), first, ProcessOptions(), **stays).written_by(models) is None
+    assert Opener(in_memory(), first, ProcessOptions(), is_fixed=True).written_by(models) is None
     choice = opener.written_by(models)
     assert choice is not None
     assert loaded(choice) == "c"
     assert opener.current == third.pair
+
+
+def test_a_pair_of_the_catalog_that_wrote_an_answer_is_opened_without_a_setup(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    target = write(tmp_path / "Tiny.Q4_1.gguf", header(tiny()))
+    own, other = (write(tmp_path / f"{name}-Q4_0.gguf", header(tiny())) for name in ("own", "other"))
+    texts = (f'[pairs.{name}]\ntitle = "A pair"\ntarget = "{own}"' for name in ("drafted", "alone"))
+    catalog = config_dir() / "models.toml"
+    catalog.parent.mkdir(parents=True, exist_ok=True)
+    catalog.write_text(f'\ndraft = "{other}"\n'.join(texts))
+    monkeypatch.setattr("app.llama.demo.target_file", lambda: target)
+    registry().add(SetUp(OTHER, ModelOnDisk(other, 1)))
+
+    for is_asked_for in (True, False):
+        for target_name, draft, pair in (
+            ("Tiny Q4_1", "Tiny Q2_K", "demo"),
+            ("own Q4_0", None, "alone"),
+            ("own Q4_0", "other Q4_0", "drafted"),
+        ):
+            opener = Opener(in_memory(), FIRST, ProcessOptions(), is_asked_for=is_asked_for)
+            choice = opener.written_by({"target": target_name, "draft": draft})
+            assert choice is not None
+            assert loaded(choice) == pair
+
+    opener = Opener(in_memory(), pair_by_name("demo"), ProcessOptions())
+    assert opener.written_by({"target": "Tiny Q4_1"}) is None, "it is open"
+    target.unlink()
+    assert Opener(in_memory(), FIRST, ProcessOptions()).written_by({"target": "Tiny Q4_1"}) is None
+    assert not (tmp_path / "demo").exists(), "no draft was made"
