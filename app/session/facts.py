@@ -191,6 +191,11 @@ class ChatFacts:
         return self._pair.models
 
     @property
+    def will_load(self) -> bool:
+        """Return whether the requested pair is being loaded, or waits for the end of an answer."""
+        return self.phase is Phase.LOADING or self._pair.next is not None
+
+    @property
     def has_asked_for_pair(self) -> bool:
         """Return whether a pair was loaded, will be loaded or failed to load."""
         return self._pair.was_requested

@@ -10,7 +10,7 @@ import pytest
 from app.conversations.message import Prefill
 from app.engine.types import AutoDraft, DraftParams
 from app.session.state import Change, Changes, DraftState, Phase
-from app.worker.events import Failed, JobEnded, PairChanged
+from app.worker.events import Failed, JobEnded, Loaded, PairChanged
 from app.worker.jobs import PromptSize, Query, TitleJob, prompt_size
 from tests.fake_engine import FIXED, no_loader
 from tests.session.scripted import BROKEN, PAIR, ScriptedSession
@@ -25,6 +25,17 @@ def test_a_prompt_that_waits_replaces_an_unanswered_one(chat: ScriptedSession) -
         assert [node.text for node in chat.session.messages] == [text, ""]
         chat.session.take_back()
     assert [node.text for node in chat.session.messages] == ["a"]
+
+
+def test_a_pair_that_waits_for_an_answer_is_not_loaded_before_it_reports_so(chat: ScriptedSession) -> None:
+    assert not chat.session.will_load
+    chat.session.send("a")
+    chat.session.load(no_loader, "Another pair")
+    assert (chat.session.phase, chat.session.will_load) == (Phase.ANSWERING, True)
+    chat.finishes("1")
+    assert (chat.session.phase, chat.session.will_load) == (Phase.LOADING, True)
+    chat.session.handle(Loaded(PAIR))
+    assert (chat.session.phase, chat.session.will_load) == (Phase.READY, False)
 
 
 DRAFT = replace(PAIR, draft=PAIR.target)

@@ -199,7 +199,7 @@ def status_text(card: PairCard, setup: SetupProgress | None) -> str:
             return f"stopped {setup.share:.0%}"
         return str(setup.stage.value)
     if card.is_open:
-        return "loaded"
+        return "loading" if card.is_loading else "loaded"
     if card.is_default:
         return "default"
     return "ready" if card.set_up else "downloaded" if card.here else ""

@@ -69,14 +69,15 @@ class PairService:
     def state(self) -> PairsState:
         """Return the current state."""
         # Read first, so that the next call sees work that ends meanwhile.
-        busy = self._is_inspecting or any(task.progress.running for task in self._tasks)
+        loads = self._session.will_load
+        busy = loads or self._is_inspecting or any(task.progress.running for task in self._tasks)
         setups = {name: task.progress for name, task in self._setups.items()}
         is_open = self._session.phase is not Phase.UNLOADED
         current = self._opener.current
-        seen = (current, is_open, *(setup.stage for setup in setups.values()))
+        seen = (current, is_open, loads, *(setup.stage for setup in setups.values()))
         if self._stale or seen != self._seen:
             self._stale, self._seen = False, seen
-            self._read(current, is_open=is_open)
+            self._read(current, is_open=is_open, is_loading=loads)
         return PairsState(self._machine, self._cards, setups, tuple(self._problems), busy)
 
     def set_up(self, name: str, *, confirmed: bool = False, latest: bool = False) -> None:
@@ -202,7 +203,7 @@ class PairService:
 
     # The list
 
-    def _read(self, current: Pair | None, *, is_open: bool) -> None:
+    def _read(self, current: Pair | None, *, is_open: bool, is_loading: bool) -> None:
         """Read the catalog and the registry, and order the cards; `is_open` means that the chat uses `current`."""
         self._problems = []
         known: dict[str, Pair] = {}
@@ -223,8 +224,10 @@ class PairService:
         open_name = self._listed(current) if current is not None else ""
         weighed = [weigh(self._sized(name), self._capacity) for name in self._pairs]
         proposed = propose(weighed) if self._capacity is not None else []
-        cards = [self._card(one, proposed, is_open=is_open and one.pair.name == open_name) for one in weighed]
-        self._cards = tuple(in_order(cards, proposed))
+        cards = in_order([self._card(one, proposed) for one in weighed], proposed)
+        self._cards = tuple(
+            replace(card, is_open=is_open, is_loading=is_loading) if card.name == open_name else card for card in cards
+        )
 
     def _listed(self, pair: Pair) -> str:
         """Return the name of the chat's pair; list it if it was opened by its files."""
@@ -256,7 +259,7 @@ class PairService:
         files, prepared = self._files(name), self._prepared(name)
         return prepared.sized if files is None and prepared is not None else with_files(self._pairs[name], files)
 
-    def _card(self, weighed: Proposal, proposed: Sequence[Proposal], *, is_open: bool) -> PairCard:
+    def _card(self, weighed: Proposal, proposed: Sequence[Proposal]) -> PairCard:
         pair, name = weighed.pair, weighed.pair.name
         files = self._files(name)
         target, draft = pair_texts(pair, files)
@@ -271,7 +274,6 @@ class PairService:
             size=size_text(pair),
             why=why(proposed) if proposed and proposed[0].pair.name == name else None,
             download_bytes=self._download_bytes(name),
-            is_open=is_open,
         )
 
     def _is_on_disk(self, source: ModelSource) -> bool:

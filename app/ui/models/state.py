@@ -23,6 +23,8 @@ class PairCard(Standing):
         draft: How the draft's name differs from the target's.
         why: Why this pair is recommended, as a sentence, if it is.
         download_bytes: Bytes to download; None if only Hugging Face knows.
+        is_open: Whether it is the pair of the chat.
+        is_loading: Whether that pair is not loaded yet.
     """
 
     target: str = ""
@@ -31,6 +33,7 @@ class PairCard(Standing):
     why: str | None = None
     download_bytes: int | None = 0
     is_open: bool = False
+    is_loading: bool = False
 
     @property
     def name(self) -> str:

@@ -73,7 +73,7 @@ class Setting:
 
     def __init__(self, folder: Path, patch: pytest.MonkeyPatch, *pairs: Pair) -> None:
         self.opener = Opened()
-        self.session: Any = SimpleNamespace(phase=Phase.READY, pair=None)
+        self.session: Any = SimpleNamespace(phase=Phase.READY, pair=None, will_load=False)
         self.pairs = list(pairs)
         self.here: list[Pair] = []
         self.broken = False

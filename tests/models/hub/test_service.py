@@ -11,6 +11,7 @@ from app.models.catalog import Pair
 from app.models.setup_task import Stage
 from app.models.source import HubModel, LocalModel
 from app.session.state import Phase
+from app.ui.models.pair_list import status_text
 from app.worker import known_pairs
 from tests.capacities import in_ram, measured_at
 from tests.hanging import HANGS_S
@@ -263,6 +264,20 @@ def test_the_machine_is_inspected_only_after_a_load_in_progress(setting: Setting
 
     setting.session.phase = Phase.READY
     assert setting.settled().machine == "An abacus"
+
+
+def test_the_pair_of_the_chat_is_loading_until_it_is_loaded(setting: Setting) -> None:
+    setting.set_up("mine")
+    setting.set_up("demo")
+    setting.session.will_load = True
+    setting.service.load_request("mine")
+    assert setting.service.state().busy, "the list shows the end of the load"
+    assert status_text(setting.card("mine"), None) == "loading"
+    assert not setting.card("demo").is_loading
+
+    setting.session.will_load = False
+    assert not setting.service.state().busy
+    assert status_text(setting.card("mine"), None) == "loaded"
 
 
 @pytest.mark.parametrize("unreadable", ["machine", "cache"])
