@@ -34,7 +34,7 @@ Loader = Callable[[threading.Event, Progress], LoadedPair]
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class EngineCommand:
     """Run a job with the pair, or load a pair; for a child process, the work must be picklable."""
 
     number: int
@@ -66,7 +66,7 @@ class Engine:
         """Loader of the last loaded pair."""
         # A daemon, because a native call that does not return must not keep the program alive.
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        self._commands: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
+        self._commands: queue.SimpleQueue[EngineCommand | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._last_number = self._current = 0
         self._gives_way = False
@@ -100,7 +100,7 @@ class Engine:
     def _put(self, work: Job | Loader) -> int:
         with self._lock:
             self._last_number = number = self._last_number + 1
-            command = Command(number, work)
+            command = EngineCommand(number, work)
             self._commands.put(command)
             stopped = None
             if not command.gives_way:
@@ -124,7 +124,7 @@ class Engine:
         for receive in self._receivers:
             receive(event)
 
-    def _begin(self, command: Command) -> None:
+    def _begin(self, command: EngineCommand) -> None:
         """Mark a command as running and forget stops of earlier commands; the caller holds the lock."""
         self._current = command.number
         self._gives_way = command.gives_way
@@ -132,7 +132,7 @@ class Engine:
             self._cancelled.add(command.number)
         self._cancelled = {number for number in self._cancelled if number >= self._current}
 
-    def _is_cancelled(self, command: Command) -> bool:
+    def _is_cancelled(self, command: EngineCommand) -> bool:
         return command.number in self._cancelled
 
     def _is_current(self, number: int | None) -> bool:
@@ -156,7 +156,7 @@ class EngineWorker(Engine):
         self._reported_pair: PairInfo | None = None
         self._thread.start()
 
-    def submit(self, command: Command) -> None:
+    def submit(self, command: EngineCommand) -> None:
         """Queue a command numbered by the parent process."""
         with self._lock:
             self._last_number = command.number
@@ -210,7 +210,7 @@ class EngineWorker(Engine):
             self._flag.is_set, self._flag.wait, inspected=lambda: self._inspected, drafts=lambda: self._drafts
         )
 
-    def _next_command(self) -> Command | None:
+    def _next_command(self) -> EngineCommand | None:
         """Wait for a command; meanwhile, free a pair that is idle for long, and load it again for the next command."""
         try:
             return self._commands.get(timeout=self._pair.idle_s if self._pair is not None else None)

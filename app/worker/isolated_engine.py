@@ -12,7 +12,7 @@ from app.engine.events import Step
 from app.engine.stats import GenerationStats
 from app.engine.types import FinishReason
 from app.worker.engine_process import MethodCall, Process
-from app.worker.engine_worker import Command, Engine
+from app.worker.engine_worker import Engine, EngineCommand
 from app.worker.events import Event, Failed, Finished, JobEnded, Loaded, Notice
 from app.worker.jobs import AnswerJob, Job, ReloadJob
 from app.worker.request import written
@@ -112,7 +112,7 @@ class IsolatedEngine(Engine):
         except Exception:
             log.exception("an event of the engine process was lost")
 
-    def _perform(self, command: Command) -> Event:
+    def _perform(self, command: EngineCommand) -> Event:
         """Run a command and emit its events except the last, which is returned."""
         with self._lock:
             self._begin(command)
@@ -135,7 +135,7 @@ class IsolatedEngine(Engine):
         if process is not None:
             process.kill()
 
-    def _exchange(self, command: Command) -> Event:
+    def _exchange(self, command: EngineCommand) -> Event:
         """Send a command and pass its events on; return the last. Raises EngineLostError if the process ends."""
         with self._lock:
             if self._closed:
@@ -186,7 +186,7 @@ class IsolatedEngine(Engine):
         return EngineLostError(text, status.fix)
 
 
-def _stopped(command: Command, steps: Sequence[Step] = ()) -> Event:
+def _stopped(command: EngineCommand, steps: Sequence[Step] = ()) -> Event:
     """Return the last event of a stopped command whose process does not send it; `steps` belong to its answer."""
     job = command.work
     if not isinstance(job, AnswerJob):

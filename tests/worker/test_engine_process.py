@@ -15,7 +15,7 @@ from app.models.catalog import Pair
 from app.models.registry import ModelOnDisk, SetUp
 from app.models.source import HubModel, LocalModel
 from app.settings.layers import DEFAULTS
-from app.worker.engine_worker import Command, Loader
+from app.worker.engine_worker import EngineCommand, Loader
 from app.worker.jobs import AnswerJob, Job
 from app.worker.known_pairs import ProcessOptions
 from app.worker.pair_loader import PairLoader
@@ -33,7 +33,7 @@ ASKED = AnswerRequest((Message(Role.SYSTEM, "a\nb"), Message(Role.USER, "\U0001f
 
 @pytest.mark.parametrize("work", [LOADER, AnswerJob(ASKED), CompareJob(ASKED, (Side("plain", None),), 3)])
 def test_a_command_can_be_pickled(work: Job | Loader) -> None:
-    command = Command(1, work)
+    command = EngineCommand(1, work)
     assert pickle.loads(pickle.dumps(command)) == command
 
 
