@@ -170,7 +170,7 @@ def test_missing_and_invalid_files_of_a_pair_are_reported(folders: Path) -> None
     found = look()
     trouble = line(found.sections["the pair"], "trouble")
     assert (found.facts["name"], trouble.state) == ("mine", "problem")
-    assert "⟨setup=mine⟩" in trouble.hint[0]
+    assert "⟨pairs.remove=mine⟩" in trouble.hint[0]
     gone = line(own_files(), "pairs.toml")
     assert (gone.state, gone.hint) == ("warning", trouble.hint)
 
