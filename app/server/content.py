@@ -16,19 +16,16 @@ from app.server.fields import Fields, refuse
 from app.settings.layers import Resolved, picture_limits
 
 _TEXT_PARTS = ("text", "input_text", "output_text", "refusal")
-_PICTURE_PARTS = ("image_url", "input_image", "image")
-_FILE_PARTS = ("document", "file", "input_file", "search_result")
-_DATA_FIELDS = ("data", "file_data", "url", "image_url", "file_url", "file_id")
-_DATA_PATHS = {
-    "image_url": "image_url.url",
-    "input_image": "image_url",
-    "image": "source.data",
+_PICTURE_PARTS = {"image_url": "image_url.url", "input_image": "image_url", "image": "source.data"}
+_FILE_PARTS = {
     "document": "source.data",
     "file": "file.file_data",
     "input_file": "file_data",
     "search_result": "content",
 }
-"""The field that each type of part has in its API."""
+_DATA_PATHS = _PICTURE_PARTS | _FILE_PARTS
+"""The field with the data of each type of part."""
+_DATA_FIELDS = ("data", "file_data", "url", "image_url", "file_url", "file_id")
 _DATA_URL = re.compile(r'\s*data:(?:"[^"]*"|[^",])*?(?P<base64>;\s*base64\s*)?,', re.IGNORECASE)
 """The head of a data: URL (RFC 2397); a comma in quotation marks does not end it."""
 _URL_SAFE = bytes.maketrans(b"-_", b"+/")
@@ -161,11 +158,11 @@ def part_text(part: Fields, pictures: RequestPictures) -> str:
         return text
     where, kind = part.at("type"), part.text("type")
     way = "Pictures need a projector (tandem serve --mmproj), and the role of a user or a tool."
-    way = way if kind in _PICTURE_PARTS + _FILE_PARTS else ""
+    way = way if kind in _DATA_PATHS else ""
     raise RequestError(f'{where} is "{kind}"; {_why_unread(kind, pictures)}', way, param=where)
 
 
 def _why_unread(kind: str, pictures: RequestPictures) -> str:
-    if kind in _PICTURE_PARTS + _FILE_PARTS:
+    if kind in _DATA_PATHS:
         return f"{pictures.reader} text only."
     return "Tandem reads text, pictures and documents."

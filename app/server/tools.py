@@ -42,7 +42,7 @@ def read_tools(fields: Fields, names: FieldNames) -> list[dict[str, Any]]:
             continue
         nested = one.object(kind)
         if nested is None and "name" not in one:
-            refuse(one.at(names.of_type(kind, "name")), None, "the name of a function")
+            refuse(one.at(names.of_type(kind, "name")), None, "the name of a tool")
         tool = (_read_custom_tool if kind == "custom" else read_tool)(nested or one)
         if space:
             tool["namespace"] = (space, tool["function"]["name"])
@@ -70,7 +70,7 @@ def _listed(fields: Fields) -> Iterator[tuple[str, str | None, Fields]]:
 def read_tool(fields: Fields, schema: str = "parameters") -> dict[str, Any]:
     """Return a tool that is a function; `schema` names the field with its parameters' schema."""
     if not (name := fields.text("name")):
-        refuse(fields.at("name"), fields.raw("name"), "the name of a function")
+        refuse(fields.at("name"), fields.raw("name"), "the name of a tool")
     parameters = fields.raw(schema) if fields.object(schema) is not None else {"type": "object", "properties": {}}
     function = {"name": name, "description": fields.text("description"), "parameters": parameters}
     return {"type": "function", "function": function, **({"strict": True} if fields.flag("strict") else {})}
